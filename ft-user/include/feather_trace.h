@@ -91,10 +91,11 @@ extern "C" {
 int ft_init(void);
 /*
  * Enables the sites whose name matches the glob, and returns how many match and are on now. NULL matches
- * nothing. Not for signal handlers.
+ * nothing. errno is 0 then, or says why one that matches is not on: EACCES or EPERM, the process may not write its text;
+ * EBUSY, something else has changed it; ENOEXEC, the nops of a compiler call nothing. Not for signal handlers.
  */
 size_t ft_enable(const char *glob);
-/* Disables the sites whose name matches the glob, and returns how many match and are off now. */
+/* Disables the sites whose name matches the glob, and returns how many match and are off now; errno as for ft_enable. */
 size_t ft_disable(const char *glob);
 /* Gives the calling thread its buffer now, and not with its first event, which then costs system calls. */
 void ft_thread_init(void);

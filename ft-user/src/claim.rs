@@ -14,21 +14,14 @@
 
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::*, compiler_fence};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 
 use crate::critical::SignalsBlocked;
-use crate::layout::{MAX_RINGS, RingControl, ring_state};
+use crate::layout::{RingControl, ring_state};
 use crate::memfd::Memfd;
 use crate::ring::Ring;
 use crate::thread::{self, Claim};
-use crate::{InitError, counters, handover, process, tsc};
-
-/// The rings that were claimed at least once, [`MAPPING`] while a thread is at it.
-static MAPPED: [AtomicPtr<RingControl>; MAX_RINGS as usize] =
-    [const { AtomicPtr::new(ptr::null_mut()) }; MAX_RINGS as usize];
-
-/// Stands in [`MAPPED`] for a ring that is being mapped. Never dereferenced.
-const MAPPING: *mut RingControl = ptr::dangling_mut();
+use crate::{InitError, counters, handover, mapped, process, tsc};
 
 /// The pthread key whose destructor ends a thread's claim, plus one; 0 before the start.
 static EXIT_KEY: AtomicU32 = AtomicU32::new(0);
@@ -109,23 +102,12 @@ pub(crate) fn claim_ring() -> Option<&'static RingControl> {
 }
 
 fn claim(memfd: &Memfd, number: u32) -> Option<&'static RingControl> {
-    let place = &MAPPED[number as usize];
-    // SYNC: ring-mapped
-    let ring = match place.load(Acquire) {
-        MAPPING => return None,
-        known if !known.is_null() => {
-            // SAFETY: mapped, initialised, and never unmapped while a thread could see it.
-            let ring = unsafe { &*known };
-            handover::claim(ring).then_some(ring)?
+    let ring = match mapped::at(number) {
+        Some(ring) => {
+            handover::claim(ring).then_some(())?;
+            ring
         }
-        null => {
-            place.compare_exchange(null, MAPPING, Relaxed, Relaxed).ok()?;
-            let mapped = memfd.map_ring(number).map(|ring| first_claim(memfd, ring));
-            let ring = mapped.map_or(ptr::null_mut(), |ring| ptr::from_ref(ring).cast_mut());
-            // SYNC: ring-mapped
-            place.store(ring, Release);
-            mapped?
-        }
+        None => mapped::map(memfd, number, |ring| first_claim(memfd, ring))?,
     };
     take_over(memfd, ring);
     handover::announce(&memfd.header().rings_used, number);
@@ -145,7 +127,7 @@ fn first_claim(memfd: &Memfd, mut ring: NonNull<RingControl>) -> &'static RingCo
 
 /// Prepares a ring that the calling thread has claimed, and makes the thread its owner.
 fn take_over(memfd: &Memfd, ring: &'static RingControl) {
-    // SAFETY: `map_ring` maps as many slots as the configuration says behind each control page.
+    // SAFETY: `mapped` maps as many slots as the configuration says behind each control page.
     let whole = unsafe { Ring::new(ring, memfd.config().ring_slots) };
     if let Some(whole) = whole {
         whole.prepare(memfd.config().mode);
@@ -174,11 +156,8 @@ fn give_back_of_gone(memfd: &Memfd) {
     };
     let rings = memfd.config().rings;
     for _ in 0..rings.min(RINGS_LOOKED_AT) {
-        let place = &MAPPED[(NEXT.fetch_add(1, Relaxed) % rings) as usize];
-        let ring = place.load(Acquire); // SYNC: ring-mapped
-        if !ring.is_null() && ring != MAPPING {
-            // SAFETY: mapped, initialised, and never unmapped while a thread could see it.
-            handover::give_back_for(unsafe { &*ring }, is_gone);
+        if let Some(ring) = mapped::at(NEXT.fetch_add(1, Relaxed) % rings) {
+            handover::give_back_for(ring, is_gone);
         }
     }
     LOOKING.store(false, Release); // SYNC: rings-of-gone
@@ -186,11 +165,10 @@ fn give_back_of_gone(memfd: &Memfd) {
 
 /// The end of a thread that has claimed `ring`.
 unsafe extern "C" fn thread_exit(ring: *mut libc::c_void) {
-    // A handler that does not return would leave a ring that nobody gives back.
+    // A handler that does not return would leave a ring that nobody gives back; a child that one forks knows of no ring of the parent's.
     let _blocked = SignalsBlocked::new();
     // Events of later destructors, and of signal handlers from here on, go to the shared ring.
     thread::clear(Claim::Over);
-    compiler_fence(SeqCst);
     counters::close();
     // SAFETY: the key's value is what `claim_ring` has set: a ring that stays mapped.
     let ring = unsafe { &*ring.cast::<RingControl>() };
@@ -209,23 +187,49 @@ pub(crate) fn tid() -> u32 {
     TID.get()
 }
 
-/// In a forked child: this thread has no ring, and none is mapped. Yields those that were.
-///
-/// # Safety
-///
-/// The calling thread is the only one.
-pub(crate) unsafe fn forget_rings() -> impl Iterator<Item = NonNull<RingControl>> {
-    thread::clear(Claim::Allowed);
+/// The ring of the calling thread, if it has claimed one.
+pub(crate) fn own() -> Option<&'static RingControl> {
+    let of_key = || {
+        let key = EXIT_KEY.load(Relaxed).checked_sub(1)?;
+        // SAFETY: the key exists, and holds null or a ring that was claimed; rings stay mapped.
+        let ring =
+            unsafe { libc::pthread_getspecific(key).cast::<RingControl>().cast_const().as_ref() };
+        // Or of a thread that had this stack before, and ended without a word.
+        ring.filter(|ring| ring.tid.load(Relaxed) == TID.get())
+    };
+    thread::ring().or_else(of_key)
+}
+
+/// In a forked child: this thread is another one.
+pub(crate) fn begin_child() {
     counters::forget();
     TID.set(0);
     PAUSE.set(0);
+}
+
+/// In a forked child: its thread has no ring, and may claim one.
+pub(crate) fn disown() {
+    thread::clear(Claim::Allowed);
     if let Some(key) = EXIT_KEY.load(Relaxed).checked_sub(1) {
         // SAFETY: the key exists.
         unsafe { libc::pthread_setspecific(key, ptr::null()) };
     }
-    MAPPED
-        .iter()
-        .map(|place| place.swap(ptr::null_mut(), Relaxed))
-        .filter(|&ring| ring != MAPPING)
-        .filter_map(NonNull::new)
+}
+
+/// In a forked child: prepares the first ring of its `memfd`, which nobody else can see yet, for the calling thread. It goes on at the
+/// index `head`, behind `unfinished` events that it has lost.
+pub(crate) fn inherit(
+    memfd: &Memfd,
+    ring: NonNull<RingControl>,
+    head: u64,
+    unfinished: u32,
+) -> &'static RingControl {
+    let ring = first_claim(memfd, ring);
+    ring.tail.store(head, Relaxed);
+    ring.head.store(head, Relaxed);
+    ring.cut_by_fork.store(unfinished, Relaxed);
+    take_over(memfd, ring);
+    // SYNC: rings-used
+    memfd.header().rings_used.store(1, Release);
+    ring
 }

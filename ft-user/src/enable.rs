@@ -12,7 +12,7 @@ use crate::patch::{PatchError, Text};
 use crate::process::{self, LOCK};
 use crate::sites::{self, Count};
 use crate::{
-    glob,
+    Switched, glob,
     layout::{MAX_REPLY_BYTES, commit},
 };
 
@@ -31,8 +31,22 @@ use crate::{
 /// let sites = ft_user::enable("order.*");
 /// ```
 pub fn enable(glob: &str) -> usize {
-    process::init().ok();
-    set(glob, true)
+    switch(glob, true).done
+}
+
+/// Switches the sites whose name matches `glob`, as [`enable`] and [`disable`] do, and says of those that could not be switched why.
+///
+/// ```
+/// let switched = ft_user::switch("order.*", true);
+/// if let Some(why) = switched.refused {
+///     eprintln!("{} of {}: {why}", switched.done, switched.matching);
+/// }
+/// ```
+pub fn switch(glob: &str, on: bool) -> Switched {
+    if on {
+        process::init().ok();
+    }
+    set(glob, on)
 }
 
 /// Disables the sites whose name matches `glob`, and returns how many match and are off now; remembers it as
@@ -40,11 +54,11 @@ pub fn enable(glob: &str) -> usize {
 ///
 /// A thread that is just passing a trigger may still write its event. Not for signal handlers.
 pub fn disable(glob: &str) -> usize {
-    set(glob, false)
+    switch(glob, false).done
 }
 
-pub(crate) fn set(glob: &str, on: bool) -> usize {
-    let Some(memfd) = process::memfd() else { return 0 };
+pub(crate) fn set(glob: &str, on: bool) -> Switched {
+    let Some(memfd) = process::memfd() else { return Switched::default() };
     let held = LOCK.hold();
     RULES.remember(glob, on, &held);
     apply(&memfd, &held, Some((glob, on))).0
@@ -93,11 +107,10 @@ pub(crate) fn follow_rules(memfd: &Memfd, name: &str, trigger: usize, held: &Hel
     }
 }
 
-/// Switches the sites that are `asked` for, and new ones by the rules. Returns how many of those that are asked
-/// for are now as they should be: one that cannot be patched does not count.
-fn apply(memfd: &Memfd, held: &Held<'_>, asked: Option<(&str, bool)>) -> (usize, Count) {
+/// Switches the sites that are `asked` for, and new ones by the rules. Returns what became of those that are asked for.
+fn apply(memfd: &Memfd, held: &Held<'_>, asked: Option<(&str, bool)>) -> (Switched, Count) {
     let mut text = None;
-    let mut done = 0;
+    let mut switched = Switched::default();
     #[cfg_attr(
         any(not(feature = "sleds"), ft_off),
         expect(unused_mut, reason = "there are no others")
@@ -107,25 +120,32 @@ fn apply(memfd: &Memfd, held: &Held<'_>, asked: Option<(&str, bool)>) -> (usize,
         let asked = asked.filter(|(glob, _)| glob::matches(glob, name)).map(|(_, on)| on);
         let ruled = || if new { RULES.wanted(name, held) } else { None };
         let Some(on) = asked.or_else(ruled) else { return };
-        let Ok(text) = text.get_or_insert_with(Text::own) else { return };
-        match text.set(site.trigger as u64, on) {
-            Ok(_) => done += asked.is_some() as usize,
-            Err(PatchError::Breakpoint { .. }) => {
-                let key = commit::key(core::ptr::from_ref(site.meta) as u64);
-                memfd.shared_control().hidden_site.store(key, Relaxed);
-            }
-            Err(_) => {}
+        let result = own(&mut text).and_then(|text| text.set(site.trigger as u64, on));
+        if let Err(PatchError::Breakpoint { .. }) = result {
+            let key = commit::key(core::ptr::from_ref(site.meta) as u64);
+            memfd.shared_control().hidden_site.store(key, Relaxed);
+        }
+        if asked.is_some() {
+            switched.count(result);
         }
     });
     #[cfg(all(feature = "sleds", not(ft_off)))]
     {
         let sleds = crate::sled::apply(asked, |name| RULES.wanted(name, held), held);
-        done += sleds.done;
+        switched.add(sleds.switched);
         count.all += sleds.all;
         count.enabled += sleds.enabled;
     }
     memfd.header().sites_enabled.store(count.enabled as u32, Relaxed);
-    (done, count)
+    (switched, count)
+}
+
+/// The text of this process, opened when it is first needed.
+pub(crate) fn own(text: &mut Option<Text>) -> Result<&mut Text, PatchError> {
+    match text {
+        Some(text) => Ok(text),
+        None => Text::own().map(|own| text.insert(own)),
+    }
 }
 
 /// What was said of names, in order.

@@ -1,7 +1,11 @@
 //! Fork: the child starts a memfd and a registration of its own.
 //!
 //! Memory that parent and child share must have one writer per ring, so the child lets go of the parent's
-//! rings before it writes anything. From before the fork until then its signals are blocked.
+//! rings before it writes anything ([`process::begin_child`]). From before the fork until then its signals are blocked.
+//!
+//! The parent can have been anywhere, and its other threads, too: one may have a lock of the loader or of an allocator that nobody
+//! gives back in the child. So the child makes system calls, and copies what the parent has written; it walks no list, allocates nothing,
+//! and takes no lock but the one that it has itself taken before the fork.
 //!
 //! `vfork` and `posix_spawn` need nothing: their child borrows the parent's memory and thread. A child
 //! made by `_Fork` or by a bare `clone` runs no fork handlers: it must not write events.
@@ -48,13 +52,10 @@ unsafe extern "C" fn in_child() {
     let held = unsafe { LOCK.after_fork() };
     #[cfg(feature = "slice")]
     crate::sync::slice::after_fork();
-    // SAFETY: a forked child has one thread, and it is here.
-    if let Some((config, counting)) = unsafe { process::forget() } {
-        // A child that gets no memfd goes on untraced, as a process without one does.
-        if let (Ok((memfd, _)), Ok(socket)) = (process::start(config, &held), register::address()) {
-            memfd.header().counting.store(counting.0, Relaxed);
-            // What the parent has enabled is enabled here too, so there is no need for an answer.
-            register::announce(memfd.fd(), &socket);
-        }
+    // SAFETY: a forked child has one thread, and it is here; whoever holds the lock has its signals blocked.
+    if let Some(file) = unsafe { process::begin_child(&held) } {
+        // What the parent has enabled is enabled here too, so there is no need for an answer.
+        let is_sent = register::address().is_ok_and(|socket| register::announce(file, &socket));
+        process::has_met(is_sent, file, &held);
     }
 }

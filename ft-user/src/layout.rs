@@ -176,8 +176,9 @@ pub struct RingControl {
     pub tid: AtomicU32,
     /// Counts claims; differs between two owners of one ring.
     pub generation: AtomicU32,
-    /// Zero.
-    pub reserved: AtomicU32,
+    /// Events of the owner that a fork has cut in two, in the ring of the child: their rest is written where no reader looks. The
+    /// reader takes the number when it tells of them.
+    pub cut_by_fork: AtomicU32,
     /// `head` when the present owner claimed the ring.
     pub claimed_at: AtomicU64,
     /// Thread name when it was claimed (`PR_GET_NAME`), NUL-padded.

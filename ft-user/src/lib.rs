@@ -84,11 +84,13 @@
 //! - Rings for 256 threads at once ([`Config::rings`]); further threads share one ring of 8192 events. The
 //!   ring of a thread that has ended is free again when the agent has read it.
 //! - A thread's first event, and one that its ring has no room for, takes some 4 KB of the thread's stack, 6 where it is
-//!   unoptimised: a signal stack (`sigaltstack`) of the least size has no room for that. The first one calls mmap, prctl and gettid, which
+//!   unoptimised: a signal stack (`sigaltstack`) of the least size has no room for that. The first one calls mmap, mremap, rt_sigprocmask, prctl and gettid, which
 //!   a seccomp filter must not answer by killing; [`thread_init`] does what it does ahead of time.
 //! - A signal that strikes while an event is written finds nothing there by which to unwind: what its handler makes of the
 //!   stack (`backtrace`) may end at the event. Frame pointers are as they were.
-//! - A child of `fork` starts a memfd of its own. One of `_Fork` or a bare `clone` must not write events.
+//! - A child of `fork` starts a memfd of its own, wherever the fork came from, a signal handler that has interrupted an event, too. One of
+//!   `_Fork` or a bare `clone` must not write events: it would write to its parent's rings, and both would lose some.
+//! - No descriptor is kept while an agent has the process; without one, one that the program may close.
 //! - Each executable or library that embeds the crate has its own buffers, and calls [`init`] itself. It must
 //!   not be unloaded (`dlclose`) once a thread has written an event.
 //! - The locks of `std` itself, of `parking_lot` and of C libraries are not seen, only those of [`sync`] and
@@ -164,6 +166,10 @@ mod config;
 pub mod counters;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod critical;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod described;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod descriptor;
 #[doc(hidden)]
 pub mod directory;
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(ft_off))))]
@@ -190,6 +196,8 @@ pub mod layout;
 pub mod lock_api;
 #[cfg(feature = "lock_api_0_4")]
 pub mod lock_api_0_4;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod mapped;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod memfd;
 #[doc(hidden)]
@@ -226,6 +234,8 @@ pub mod thread;
 mod trigger;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod tsc;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod unfinished;
 #[doc(hidden)]
 pub mod wait;
 
@@ -236,17 +246,18 @@ pub use config::Config;
 #[cfg(all(feature = "sleds", target_arch = "x86_64", target_os = "linux"))]
 pub use enable::find_sleds;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-pub use enable::{__loaded, disable, enable};
+pub use enable::{__loaded, disable, enable, switch};
 pub use error::InitError;
 pub use function::function;
 pub use layout::{ArgType, Mode};
+pub use patch::PatchError;
 #[cfg(all(feature = "sleds", not(all(target_arch = "x86_64", target_os = "linux"))))]
 pub use portable::find_sleds;
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
-pub use portable::{__loaded, disable, enable, init, init_with, thread_init};
+pub use portable::{__loaded, disable, enable, init, init_with, switch, thread_init};
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 pub use process::{init, init_with};
-pub use status::{Agent, Status};
+pub use status::{Agent, Status, Switched};
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 #[doc(hidden)]
 pub use trigger::{__order, __pair, __vector};

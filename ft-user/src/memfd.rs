@@ -1,29 +1,30 @@
 //! The memfd of this process: sizes, creation, seals, mapping.
 //!
 //! The header, the directory and the shared ring are mapped at once (5 MiB of addresses, backed where
-//! touched), each ring when a thread first claims it: a process that locks its memory
-//! (`mlockall(MCL_FUTURE)`) pays for the rings that it uses, not for all.
+//! touched), each ring when a thread first claims it ([`mapped`](crate::mapped)), for which no descriptor is needed.
 
 use core::ptr::{self, NonNull};
 use core::sync::atomic::Ordering::*;
 
+use crate::descriptor::OfMemfd;
 use crate::directory::Directory;
 use crate::layout::{
-    DIR_BYTES, Header, MAGIC, MEMFD_NAME, MIN_RING_SLOTS, PAGE, RingControl, SEALS, SHARED_SLOTS,
+    DIR_BYTES, Header, MAGIC, MIN_RING_SLOTS, PAGE, RingControl, SEALS, SHARED_SLOTS,
     SharedControl, SharedSlot, Slot, VERSION,
 };
+use crate::mapped;
 use crate::shared_ring::SharedRing;
 use crate::{Config, InitError};
 
 const DIR_OFFSET: u64 = PAGE;
 const SHARED_OFFSET: u64 = DIR_OFFSET + DIR_BYTES;
-const RINGS_OFFSET: u64 =
+/// Where the rings begin.
+pub(crate) const RINGS_OFFSET: u64 =
     SHARED_OFFSET + PAGE + SHARED_SLOTS as u64 * size_of::<SharedSlot>() as u64;
 
 /// A memfd that this process made, and where its first part is mapped.
 #[derive(Clone, Copy)]
 pub(crate) struct Memfd {
-    fd: libc::c_int,
     base: NonNull<u8>,
     config: Config,
 }
@@ -31,18 +32,14 @@ pub(crate) struct Memfd {
 impl Memfd {
     /// Makes, sizes, seals and maps the memfd, and fills in everything of its header but the magic. The
     /// sizes are those of `config`, or smaller where the file size limit asks for it.
-    pub(crate) fn create(config: Config) -> Result<Memfd, InitError> {
+    pub(crate) fn create(config: Config) -> Result<(Memfd, OfMemfd), InitError> {
         let config = fit(config, file_size_limit())?;
-        let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
-        // SAFETY: the name is NUL-terminated.
-        let fd = unsafe { libc::memfd_create(MEMFD_NAME.as_ptr(), flags) };
-        if fd < 0 {
-            return Err(InitError::last("memfd_create"));
-        }
-        let base = size_and_map(fd, config).inspect_err(|_| close(fd))?;
-        let memfd = Memfd { fd, base, config };
+        let file = OfMemfd::create().map_err(|errno| InitError::System("memfd_create", errno))?;
+        let (fd, ..) = file.parts();
+        let base = size_and_map(fd, config).inspect_err(|_| file.close())?;
+        let memfd = Memfd { base, config };
         memfd.write_header();
-        Ok(memfd)
+        Ok((memfd, file))
     }
 
     fn write_header(&self) {
@@ -106,11 +103,6 @@ impl Memfd {
         self.config
     }
 
-    /// The file descriptor, open until the process ends.
-    pub(crate) fn fd(&self) -> libc::c_int {
-        self.fd
-    }
-
     /// Start of the mapping, from which [`Memfd::from_parts`] makes it again.
     pub(crate) fn base(&self) -> NonNull<u8> {
         self.base
@@ -119,15 +111,13 @@ impl Memfd {
     /// # Safety
     ///
     /// The parts are those of a memfd that is still mapped.
-    pub(crate) unsafe fn from_parts(fd: libc::c_int, base: NonNull<u8>, config: Config) -> Self {
-        Memfd { fd, base, config }
+    pub(crate) unsafe fn from_parts(base: NonNull<u8>, config: Config) -> Self {
+        Memfd { base, config }
     }
 
-    /// Maps the ring with this number: control page and slots. `None` when there are no addresses left.
-    pub(crate) fn map_ring(&self, number: u32) -> Option<NonNull<RingControl>> {
-        let stride = stride(self.config.ring_slots);
-        let offset = RINGS_OFFSET + u64::from(number) * stride;
-        map(self.fd, offset, stride).ok().map(NonNull::cast)
+    /// Bytes of the whole memfd.
+    pub(crate) fn total_bytes(&self) -> u64 {
+        total_bytes(self.config)
     }
 
     /// Backs the slots of a ring with memory now, so that its thread takes no page fault later. Does
@@ -140,57 +130,47 @@ impl Memfd {
         };
     }
 
-    /// In a forked child: lets go of the parent's memfd and of the `rings` of it that were mapped.
+    /// In a forked child, of the parent's memfd but for its rings: what a handler with a fork in it has interrupted, and what is
+    /// written there from now on, goes nowhere.
     ///
     /// # Safety
     ///
-    /// Nobody uses any part of it any more.
-    pub(crate) unsafe fn forget(self, rings: impl Iterator<Item = NonNull<RingControl>>) {
-        for ring in rings {
-            // SAFETY: as `map_ring` has mapped it, and unused as the caller says.
-            unsafe { libc::munmap(ring.as_ptr().cast(), stride(self.config.ring_slots) as usize) };
-        }
-        // SAFETY: as `size_and_map` has mapped it, and unused as the caller says.
-        unsafe { libc::munmap(self.base.as_ptr().cast(), RINGS_OFFSET as usize) };
-        close(self.fd);
+    /// The calling thread is the only one.
+    pub(crate) unsafe fn abandon(self) {
+        mapped::abandon(self.base, mapped::first_bytes_alone());
     }
 }
 
 fn size_and_map(fd: libc::c_int, config: Config) -> Result<NonNull<u8>, InitError> {
+    let total = total_bytes(config);
     // SAFETY: plain system calls on a descriptor of our own.
     unsafe {
-        if libc::ftruncate(fd, total_bytes(config) as libc::off_t) != 0 {
+        if libc::ftruncate(fd, total as libc::off_t) != 0 {
             return Err(InitError::last("ftruncate"));
         }
         if libc::fcntl(fd, libc::F_ADD_SEALS, SEALS) != 0 {
             return Err(InitError::last("fcntl(F_ADD_SEALS)"));
         }
     }
-    map(fd, 0, RINGS_OFFSET)
+    let first = mapped::first_bytes_alone();
+    let base = map(fd, first)?;
+    if !mapped::at_once(base) {
+        return Ok(base);
+    }
+    // SAFETY: mapped just now, and nobody knows of it.
+    unsafe { libc::munmap(base.as_ptr().cast(), first as usize) };
+    map(fd, total)
 }
 
-fn map(fd: libc::c_int, offset: u64, bytes: u64) -> Result<NonNull<u8>, InitError> {
+fn map(fd: libc::c_int, bytes: u64) -> Result<NonNull<u8>, InitError> {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: a new mapping at an address of the kernel's choice.
-    let address = unsafe {
-        libc::mmap(
-            ptr::null_mut(),
-            bytes as usize,
-            protection,
-            libc::MAP_SHARED,
-            fd,
-            offset as libc::off_t,
-        )
-    };
+    let address =
+        unsafe { libc::mmap(ptr::null_mut(), bytes as usize, protection, libc::MAP_SHARED, fd, 0) };
     match NonNull::new(address.cast()) {
         Some(base) if address != libc::MAP_FAILED => Ok(base),
         _ => Err(InitError::last("mmap")),
     }
-}
-
-fn close(fd: libc::c_int) {
-    // SAFETY: the descriptor is ours and used no more.
-    unsafe { libc::close(fd) };
 }
 
 /// Bytes of a ring with its control page.
@@ -251,12 +231,13 @@ mod tests {
     #[test]
     fn memfd_is_sealed_and_described() {
         let config = Config { rings: 2, ..Config::default() };
-        let memfd = Memfd::create(config).unwrap();
+        let (memfd, file) = Memfd::create(config).unwrap();
+        let fd = file.number().unwrap();
         // SAFETY: asks for the seals of a descriptor of our own.
-        let seals = unsafe { libc::fcntl(memfd.fd(), libc::F_GET_SEALS) };
+        let seals = unsafe { libc::fcntl(fd, libc::F_GET_SEALS) };
         assert_eq!(seals as u32 & SEALS, SEALS);
         // SAFETY: an attempt to change the size of our own descriptor.
-        assert_eq!(unsafe { libc::ftruncate(memfd.fd(), 4096) }, -1);
+        assert_eq!(unsafe { libc::ftruncate(fd, 4096) }, -1);
 
         let header = memfd.header();
         assert_eq!(header.magic.load(Relaxed), 0);
@@ -265,11 +246,6 @@ mod tests {
         assert_eq!((header.ring_count, header.ring_slots), (2, 1 << 18));
         assert_eq!(header.rings_offset + 2 * header.ring_stride, header.total_bytes);
         assert_eq!(header.pid, std::process::id());
-
-        let ring = memfd.map_ring(1).unwrap();
-        // SAFETY: just mapped; all of it may be zero.
-        memfd.populate(unsafe { ring.as_ref() });
-        // SAFETY: `memfd`, `header` and `ring` are not used behind this line.
-        unsafe { memfd.forget([ring].into_iter()) };
+        file.close();
     }
 }

@@ -3,8 +3,8 @@
 //!
 //! [`Text`] means "may modify the text of this process". It refuses whatever is not a trigger. It writes
 //! through `/proc/PID/mem`, for which the kernel gives the process a private copy of the page, so that no
-//! page is ever writable and executable. Where the kernel forbids this to a process for its own text,
-//! [`Text::own`] falls back to `mprotect` and restores the protection.
+//! page is ever writable and executable. Where the kernel forbids this to a process for its own text, or the process cannot open the
+//! file ([`memory`]), [`Text::own`] falls back to `mprotect` and restores the protection.
 //!
 //! # Why one byte is enough
 //!
@@ -32,12 +32,12 @@
 //! written where a process has one thread, which is here with its signals blocked.
 
 mod cores;
+mod memory;
 
 use std::fmt;
-use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
 
+use self::memory::Memory;
 use crate::layout::{
     BREAKPOINT, PAGE, SLED_BYTES, Sled, SledKind, SledState, TRIGGER_OFF, TRIGGER_ON, TRIGGER_STATE,
 };
@@ -154,7 +154,7 @@ const WINDOW_BYTES: usize = 64 << 10;
 /// The right to switch the sites of one process. Dropping it makes the changes visible everywhere.
 #[derive(Debug)]
 pub struct Text {
-    memory: File,
+    memory: Memory,
     own: bool,
     changed: bool,
 }
@@ -164,10 +164,10 @@ impl Text {
     ///
     /// # Errors
     ///
-    /// `/proc` is not there, or closed to this process.
+    /// `/proc` is not there, or closed to this process, and a system call filter forbids `process_vm_readv`, too.
     pub fn own() -> Result<Text, PatchError> {
         cores::register();
-        Ok(Text { memory: open("/proc/self/mem")?, own: true, changed: false })
+        Ok(Text { memory: Memory::own()?, own: true, changed: false })
     }
 
     /// The text of another process.
@@ -176,7 +176,7 @@ impl Text {
     ///
     /// The process has ended, or the caller may not trace it (ptrace(2)).
     pub fn of(pid: i32) -> Result<Text, PatchError> {
-        Ok(Text { memory: open(&format!("/proc/{pid}/mem"))?, own: false, changed: false })
+        Ok(Text { memory: Memory::of(pid)?, own: false, changed: false })
     }
 
     /// Switches the site at `address`; returns whether it was in the other state before.
@@ -336,16 +336,8 @@ fn known_state(sled: Sled, found: [u8; SLED_BYTES as usize]) -> Result<SledState
     }
 }
 
-fn open(path: &str) -> Result<File, PatchError> {
-    OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open(path)
-        .map_err(|source| PatchError::Open { path: path.to_owned(), source })
-}
-
 /// Writes to the own text after `mprotect`, for kernels that refuse a forced write to `/proc/self/mem`
-/// (`proc_mem.force_override`, from 6.12 on).
+/// (`proc_mem.force_override`, from 6.12 on), and processes that cannot open it.
 ///
 /// Another copy of this crate in the process may do the same to the same page, with a lock of its own. So only who finds the page
 /// not writable changes its protection, and puts back what it has found; and the bytes are written by a system call, which fails
@@ -363,9 +355,7 @@ fn write_unprotected(address: u64, bytes: &[u8]) -> Result<(), PatchError> {
     };
     let mut last = io::Error::from_raw_os_error(libc::EFAULT);
     for _ in 0..ATTEMPTS {
-        let maps = std::fs::read_to_string("/proc/self/maps")
-            .map_err(|source| PatchError::Open { path: "/proc/self/maps".to_owned(), source })?;
-        let before = protection(&maps, address)
+        let before = memory::protection_now(address)
             .filter(|before| before & libc::PROT_EXEC != 0)
             .ok_or(PatchError::NotText { address })?;
         let is_protected = before & libc::PROT_WRITE == 0;

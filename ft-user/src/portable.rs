@@ -1,7 +1,7 @@
 //! What stands in for the tracer where there is no trigger: the same functions, which do nothing, so that
 //! a program that embeds the crate builds for every Linux target.
 
-use crate::{Config, InitError, Status};
+use crate::{Config, InitError, Status, Switched};
 
 /// Does nothing on this target.
 ///
@@ -29,6 +29,11 @@ pub fn enable(_glob: &str) -> usize {
 /// Does nothing on this target: there is no site to disable.
 pub fn disable(_glob: &str) -> usize {
     0
+}
+
+/// Does nothing on this target: there is no site to switch.
+pub fn switch(_glob: &str, _on: bool) -> Switched {
+    Switched::default()
 }
 
 /// Does nothing on this target.

@@ -1,19 +1,22 @@
 //! What there is once per process: the memfd, the start, and the events without a ring.
 
 use core::ptr::{self, NonNull};
-use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering::*};
+use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering::*, compiler_fence};
 use core::time::Duration;
 
 use crate::critical::{Held, Lock};
+use crate::described::DESCRIBED;
+use crate::descriptor::OfMemfd;
 use crate::layout::{
-    self, COUNTERS_KEY, Counting, Mode, RING_WAIT_KEY, SiteKind, SiteMeta, commit,
+    self, COUNTERS_KEY, Counting, Mode, RING_WAIT_KEY, RingControl, SiteKind, SiteMeta, commit,
 };
 use crate::memfd::Memfd;
+use crate::ring::Ring;
 use crate::shared_ring::Event;
 use crate::sites::{self, Count};
 use crate::{
-    Agent, Config, InitError, Status, Tsc, claim, config, enable, fork, glob, intern, register,
-    site, tsc,
+    Agent, Config, InitError, Status, Tsc, claim, config, enable, fork, glob, intern, mapped,
+    register, site, tsc,
 };
 
 pub(crate) use crate::claim::claim_ring;
@@ -23,15 +26,22 @@ pub(crate) static LOCK: Lock = Lock::new();
 
 /// The present [`Memfd`] in parts; `BASE` is null before the start, and stored last.
 static BASE: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
-static FD: AtomicI32 = AtomicI32::new(-1);
 static RING_SLOTS: AtomicU32 = AtomicU32::new(0);
 static RINGS: AtomicU32 = AtomicU32::new(0);
 static OVERWRITE: AtomicU32 = AtomicU32::new(0);
 
-/// Whether the directory of the present memfd says what a wait for room is.
+/// The descriptor of the memfd, if one is kept, in parts. Who writes or reads them holds the process lock.
+static FD: AtomicI32 = AtomicI32::new(-1);
+static DEVICE: AtomicU64 = AtomicU64::new(0);
+static INODE: AtomicU64 = AtomicU64::new(0);
+
+/// Memfds that this process, and those from which it was forked, have made.
+static GENERATION: AtomicU32 = AtomicU32::new(0);
+
+/// The last generation whose directory says what a wait for room is.
 static WAITS_DESCRIBED: AtomicU32 = AtomicU32::new(0);
 
-/// Whether it says what counters show.
+/// And what counters show.
 static COUNTERS_DESCRIBED: AtomicU32 = AtomicU32::new(0);
 
 /// Nobody waits longer for room, whatever the agent says.
@@ -68,9 +78,9 @@ pub fn init_with(config: Config) -> Result<Status, InitError> {
     let socket = register::address()?;
     let config = config.with_env()?;
     let held = LOCK.hold();
-    let (memfd, first) = match memfd() {
-        Some(memfd) => (memfd, None),
-        None => start(config, &held).map(|(memfd, count)| (memfd, Some(count)))?,
+    let (memfd, file, first) = match memfd() {
+        Some(memfd) => (memfd, OfMemfd::NONE, None),
+        None => start(config, &held).map(|(memfd, file, count)| (memfd, file, Some(count)))?,
     };
     let mut count = first;
     // Before anybody is told of this process: who looks from outside finds those that are prepared.
@@ -88,7 +98,8 @@ pub fn init_with(config: Config) -> Result<Status, InitError> {
             count = None;
         };
         config::env(c"FT_ENABLE").into_iter().flat_map(glob::split).for_each(&mut enable);
-        agent = register::register(memfd.fd(), &socket, register::patience(), enable);
+        agent = register::register(file, &socket, register::patience(), enable);
+        has_met(agent == Agent::Registered, file, &LOCK.hold());
     }
     let count = count.unwrap_or_else(|| enable::catch_up(&memfd, &LOCK.hold()));
     Ok(Status {
@@ -101,24 +112,51 @@ pub fn init_with(config: Config) -> Result<Status, InitError> {
 }
 
 /// Makes the memfd, describes the sites in it, and makes both known.
-pub(crate) fn start(config: Config, held: &Held<'_>) -> Result<(Memfd, Count), InitError> {
+fn start(config: Config, held: &Held<'_>) -> Result<(Memfd, OfMemfd, Count), InitError> {
     claim::prepare()?;
     fork::prepare()?;
-    let memfd = Memfd::create(config)?;
+    let (memfd, file) = Memfd::create(config)?;
     let directory = memfd.directory();
     let count = sites::write_all(&directory, held);
     intern::write_all(&directory);
-    WAITS_DESCRIBED.store(0, Relaxed);
-    COUNTERS_DESCRIBED.store(0, Relaxed);
-    memfd.publish();
+    make_known(&memfd, file, held);
+    Ok((memfd, file, count))
+}
 
-    FD.store(memfd.fd(), Relaxed);
+fn make_known(memfd: &Memfd, file: OfMemfd, held: &Held<'_>) {
+    memfd.publish();
+    keep(file, held);
+    GENERATION.fetch_add(1, Relaxed);
     RING_SLOTS.store(memfd.config().ring_slots, Relaxed);
     RINGS.store(memfd.config().rings, Relaxed);
     OVERWRITE.store((memfd.config().mode == Mode::Overwrite) as u32, Relaxed);
     // SYNC: memfd
     BASE.store(memfd.base().as_ptr(), Release);
-    Ok((memfd, count))
+}
+
+fn keep(file: OfMemfd, _held: &Held<'_>) {
+    let (fd, device, inode) = file.parts();
+    FD.store(fd, Relaxed);
+    DEVICE.store(device, Relaxed);
+    INODE.store(inode, Relaxed);
+}
+
+fn kept(_held: &Held<'_>) -> OfMemfd {
+    OfMemfd::from_parts(FD.load(Relaxed), DEVICE.load(Relaxed), INODE.load(Relaxed))
+}
+
+/// The descriptor `file` was sent to an agent that `has_it`, or there was none, and one that comes later is to find it. A child that
+/// was forked meanwhile has another one.
+pub(crate) fn has_met(has_it: bool, file: OfMemfd, held: &Held<'_>) {
+    if kept(held) != file {
+        return;
+    }
+    if has_it {
+        file.close();
+        keep(OfMemfd::NONE, held);
+    } else {
+        keep(file.keep(), held);
+    }
 }
 
 /// The memfd of this process, once it is made.
@@ -131,21 +169,81 @@ pub(crate) fn memfd() -> Option<Memfd> {
         rings: RINGS.load(Relaxed),
         mode: if OVERWRITE.load(Relaxed) == 0 { Mode::Discard } else { Mode::Overwrite },
     };
-    // SAFETY: `start` has stored these parts together, and a memfd stays mapped until `forget`.
-    Some(unsafe { Memfd::from_parts(FD.load(Relaxed), base, config) })
+    // SAFETY: `make_known` has stored these parts together, and a memfd stays mapped until `begin_child`.
+    Some(unsafe { Memfd::from_parts(base, config) })
 }
 
-/// In a forked child: lets go of the parent's memfd, and says what sizes it had, and what its threads were to count.
+/// In a forked child of a process that has started: gives it a memfd of its own, and takes the parent's away. Returns its descriptor.
+///
+/// Whatever a signal handler has interrupted that has forked, it can go on: an event that is not yet reserved is written to the child's
+/// ring, which stands where the parent's was; the rest of one that is goes nowhere, and it is counted as lost. What the child sees of the
+/// parent's memory is copied, and no lock is taken: whoever has one is not here.
 ///
 /// # Safety
 ///
-/// The calling thread is the only one, and no event is being written.
-pub(crate) unsafe fn forget() -> Option<(Config, Counting)> {
-    let (memfd, counting) = (memfd()?, counting());
+/// The calling thread is the only one, and its signals are blocked.
+pub(crate) unsafe fn begin_child(held: &Held<'_>) -> Option<OfMemfd> {
+    let (old, counting, parents) = (memfd()?, counting(), kept(held));
     BASE.store(ptr::null_mut(), Relaxed);
-    // SAFETY: nobody else runs, and the thread has no ring any more.
-    unsafe { memfd.forget(claim::forget_rings()) };
-    Some((memfd.config(), counting))
+    keep(OfMemfd::NONE, held);
+    // A child that gets no memfd goes on untraced, as a process without one does.
+    let new = Memfd::create(old.config()).ok();
+    if let Some((new, _)) = &new {
+        let directory = new.directory();
+        DESCRIBED.copy(&old.directory(), &directory, held);
+        intern::write_all(&directory);
+        new.header().counting.store(counting.0, Relaxed);
+    }
+    // By the number that the thread had in the parent.
+    let own = claim::own().map(NonNull::from);
+    claim::begin_child();
+    // SAFETY: as the caller says, and what may be in use stays mapped; `own` is mapped here, with as many slots.
+    unsafe {
+        mapped::forget(&old, own);
+        if let Some(own) = own {
+            let goes_on = new.as_ref().is_some_and(|(new, file)| inherit(new, file, own, counting));
+            if !goes_on {
+                claim::disown();
+                mapped::abandon_ring(&old, own);
+            }
+        }
+        old.abandon();
+    }
+    parents.close();
+    let (new, file) = new?;
+    make_known(&new, file, held);
+    Some(file)
+}
+
+/// Puts the first ring of the child's memfd in the place of the parent's ring of this thread, where it goes on. False where that
+/// cannot be done.
+///
+/// # Safety
+///
+/// `own` is mapped, with as many slots as the memfd's rings have.
+unsafe fn inherit(
+    memfd: &Memfd,
+    file: &OfMemfd,
+    own: NonNull<RingControl>,
+    counting: Counting,
+) -> bool {
+    // SAFETY: the caller vouches for it.
+    let ring = unsafe { Ring::new(own.as_ptr(), memfd.config().ring_slots) };
+    let (Some(ring), Some(fd)) = (ring, file.number()) else { return false };
+    let (head, unfinished) = (ring.control.head.load(Relaxed), ring.unfinished());
+    // SAFETY: as above; a child has one thread, which is here.
+    unsafe {
+        mapped::replace(memfd, fd, own, |own| {
+            let control = claim::inherit(memfd, own, head, unfinished);
+            // Counters are opened with the next event that finds no room.
+            if !counting.is_nothing()
+                && let Some(ring) = Ring::new(control, memfd.config().ring_slots)
+            {
+                ring.decline();
+            }
+            control
+        })
+    }
 }
 
 /// How long a thread may wait for room in its ring, if the agent wants it to wait.
@@ -183,26 +281,36 @@ pub(crate) fn describe_counters() {
 }
 
 fn describe(done: &AtomicU32, key: u32, meta: &'static SiteMeta) {
-    if done.load(Relaxed) == 0
+    // Before the memfd: a handler can fork at any time.
+    let generation = GENERATION.load(Relaxed);
+    if done.load(Relaxed) != generation
         && let Some(memfd) = memfd()
     {
         memfd.directory().meta(key, meta);
-        done.store(1, Relaxed);
+        done.store(generation, Relaxed);
     }
 }
 
 /// Writes an event to the shared ring, for a thread without a ring of its own; counts it as lost where the thread may not read
 /// the time stamp counter. Drops it when tracing has not started.
 pub(crate) fn shared_write(key: u32, words: &[u64]) {
-    let Some(memfd) = memfd() else { return };
-    if !tsc::may_read() {
-        memfd.shared_control().without_tsc.fetch_add(1, Relaxed);
-        return;
+    loop {
+        let generation = GENERATION.load(Relaxed);
+        let Some(memfd) = memfd() else { return };
+        if !tsc::may_read() {
+            memfd.shared_control().without_tsc.fetch_add(1, Relaxed);
+            return;
+        }
+        // The thread has no ring, so nothing knows where its CPU number is.
+        // SAFETY: takes no pointer.
+        let cpu = unsafe { libc::sched_getcpu() };
+        let cpu = u16::try_from(cpu).unwrap_or(commit::CPU_UNKNOWN as u16);
+        let event = Event { tid: claim::tid(), key, cpu, words };
+        memfd.shared().write(event, crate::arch::rdtsc);
+        compiler_fence(SeqCst);
+        if GENERATION.load(Relaxed) == generation {
+            return;
+        }
+        // This is a child that a handler has forked in between: what was written went to the parent, or nowhere.
     }
-    // The thread has no ring, so nothing knows where its CPU number is.
-    // SAFETY: takes no pointer.
-    let cpu = unsafe { libc::sched_getcpu() };
-    let cpu = u16::try_from(cpu).unwrap_or(commit::CPU_UNKNOWN as u16);
-    let event = Event { tid: claim::tid(), key, cpu, words };
-    memfd.shared().write(event, crate::arch::rdtsc);
 }

@@ -1,13 +1,14 @@
 //! Registration: one connection to the agent's socket, one message there, one back.
 //!
 //! There is no socket: one system call, and that is all. An agent that comes later finds the memfd by its
-//! name in `/proc/PID/fd`.
+//! name in `/proc/PID/fd` or, with more rights, in `/proc/PID/map_files`.
 
 use core::mem::{self, MaybeUninit};
 use core::ptr;
 use std::io;
 use std::time::{Duration, Instant};
 
+use crate::descriptor::OfMemfd;
 use crate::layout::{DEFAULT_SOCKET, Hello, MAGIC, MAX_REPLY_BYTES, NO_ANSWER, Reply, VERSION};
 use crate::{Agent, InitError, config, glob};
 
@@ -41,14 +42,14 @@ pub(crate) fn patience() -> Duration {
 
 /// Registers the memfd, and calls `enable` with each glob of the answer.
 pub(crate) fn register(
-    memfd: libc::c_int,
+    memfd: OfMemfd,
     address: &libc::sockaddr_un,
     patience: Duration,
     enable: impl FnMut(&str),
 ) -> Agent {
     let deadline = Instant::now() + patience;
     let Some(socket) = connect(address, Some(deadline)) else { return Agent::Absent };
-    if !send_hello(&socket, memfd, 0) {
+    if !memfd.number().is_some_and(|memfd| send_hello(&socket, memfd, 0)) {
         return Agent::Absent;
     }
     let mut buffer = [0; MAX_REPLY_BYTES];
@@ -64,11 +65,10 @@ pub(crate) fn register(
     }
 }
 
-/// Registers the memfd and waits for nothing.
-pub(crate) fn announce(memfd: libc::c_int, address: &libc::sockaddr_un) {
-    if let Some(socket) = connect(address, None) {
-        send_hello(&socket, memfd, NO_ANSWER);
-    }
+/// Registers the memfd and waits for nothing; whether somebody listens.
+pub(crate) fn announce(memfd: OfMemfd, address: &libc::sockaddr_un) -> bool {
+    let Some(socket) = connect(address, None) else { return false };
+    memfd.number().is_some_and(|memfd| send_hello(&socket, memfd, NO_ANSWER))
 }
 
 struct Socket(libc::c_int);
@@ -237,7 +237,14 @@ mod tests {
         Socket(unsafe { libc::accept(listener.0, ptr::null_mut(), ptr::null_mut()) })
     }
 
-    /// Registers descriptor 0 with an agent that answers `reply`, then hangs up.
+    /// What is registered.
+    fn memfd() -> OfMemfd {
+        static MEMFD: std::sync::OnceLock<(libc::c_int, u64, u64)> = std::sync::OnceLock::new();
+        let (fd, device, inode) = *MEMFD.get_or_init(|| OfMemfd::create().unwrap().parts());
+        OfMemfd::from_parts(fd, device, inode)
+    }
+
+    /// Registers a memfd with an agent that answers `reply`, then hangs up.
     fn check(test: &str, reply: &[u8], expected: Agent, expected_globs: &[&str]) {
         let address = abstract_address(test);
         let listener = listen(&address, 1);
@@ -252,7 +259,7 @@ mod tests {
                 }
             });
             let mut globs = Vec::new();
-            let agent = register(0, &address, PATIENCE, |glob| globs.push(glob.to_owned()));
+            let agent = register(memfd(), &address, PATIENCE, |glob| globs.push(glob.to_owned()));
             assert_eq!(agent, expected, "{test}");
             assert_eq!(globs, expected_globs, "{test}");
         });
@@ -276,8 +283,8 @@ mod tests {
         let unexpected = |glob: &str| panic!("{glob}");
         let mut nowhere = libc::sockaddr_un { sun_family: libc::AF_UNIX as _, sun_path: [0; 108] };
         nowhere.sun_path[..2].copy_from_slice(&[b'/', 1].map(|byte| byte as libc::c_char));
-        assert_eq!(register(0, &nowhere, PATIENCE, unexpected), Agent::Absent);
-        assert_eq!(register(0, &address, PATIENCE, unexpected), Agent::Absent);
+        assert_eq!(register(memfd(), &nowhere, PATIENCE, unexpected), Agent::Absent);
+        assert_eq!(register(memfd(), &address, PATIENCE, unexpected), Agent::Absent);
     }
 
     #[test]
@@ -286,7 +293,7 @@ mod tests {
         let _listener = listen(&address, 0);
         let _waiting = connect(&address, None).unwrap();
         assert!(connect(&address, None).is_none(), "a forked child waits for nothing");
-        assert_eq!(register(0, &address, PATIENCE, |glob| panic!("{glob}")), Agent::Absent);
+        assert_eq!(register(memfd(), &address, PATIENCE, |glob| panic!("{glob}")), Agent::Absent);
     }
 
     #[test]
@@ -297,7 +304,7 @@ mod tests {
             let waiting = connect(&address, None).unwrap();
             std::thread::scope(|scope| {
                 let process =
-                    scope.spawn(|| register(0, &address, PATIENCE, |glob| panic!("{glob}")));
+                    scope.spawn(|| register(memfd(), &address, PATIENCE, |glob| panic!("{glob}")));
                 // Most likely it waits in the kernel by then.
                 std::thread::sleep(Duration::from_millis(20));
                 drop((waiting, accept(&listener)));
@@ -312,7 +319,7 @@ mod tests {
     fn agent_that_never_answers_is_given_up() {
         let address = abstract_address("slow");
         let _listener = listen(&address, 1);
-        assert_eq!(register(0, &address, PATIENCE, |glob| panic!("{glob}")), Agent::Silent);
+        assert_eq!(register(memfd(), &address, PATIENCE, |glob| panic!("{glob}")), Agent::Silent);
     }
 
     #[test]

@@ -7,6 +7,7 @@
 use core::sync::atomic::{AtomicU16, AtomicUsize, Ordering::Relaxed};
 
 use crate::critical::Held;
+use crate::described::DESCRIBED;
 use crate::directory::Directory;
 use crate::layout::{SiteMeta, commit};
 use crate::patch;
@@ -26,6 +27,7 @@ pub(crate) struct Count {
 /// Describes all sites in a new directory.
 pub(crate) fn write_all(directory: &Directory, held: &Held<'_>) -> Count {
     METAS.clear(held);
+    DESCRIBED.clear(held);
     #[cfg(all(feature = "dynamic", not(ft_off)))]
     crate::dynamic::describe_all(directory, held);
     for_each(directory, held, |_, _| ())
@@ -51,10 +53,10 @@ pub(crate) fn for_each(
         if number >= known {
             let key = commit::key(address(site.meta) as u64);
             if number == described {
-                directory.meta(key, site.meta);
+                DESCRIBED.add(directory.meta(key, site.meta), held);
                 described += 1;
             }
-            directory.site(key, site.trigger);
+            DESCRIBED.add(directory.site(key, site.trigger), held);
         }
         f(site, number >= known);
         count.enabled += is_on(site) as usize;

@@ -1,6 +1,7 @@
-//! How tracing started.
+//! How tracing started, and what became of sites that were to be switched.
 
 use crate::Config;
+use crate::patch::PatchError;
 
 /// What [`init`](crate::init) found and did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,4 +38,38 @@ pub enum Agent {
     Silent,
     /// It answered nonsense, which is ignored.
     Garbled,
+}
+
+/// What became of the sites that [`switch`](crate::switch) was to switch.
+#[derive(Debug, Default)]
+pub struct Switched {
+    /// Sites whose name matches.
+    pub matching: usize,
+    /// Of these, those that are now as they were asked to be.
+    pub done: usize,
+    /// Why one of the others is not, the first of them: for example since the process has dropped its rights, and a security profile
+    /// forbids it to make its text writable.
+    pub refused: Option<PatchError>,
+}
+
+impl Switched {
+    /// Counts one more.
+    pub(crate) fn count(&mut self, result: Result<bool, PatchError>) {
+        self.matching += 1;
+        match result {
+            Ok(_) => self.done += 1,
+            Err(why) => _ = self.refused.get_or_insert(why),
+        }
+    }
+
+    /// Counts others, too.
+    #[cfg_attr(
+        any(not(feature = "sleds"), ft_off),
+        allow(dead_code, reason = "there are no others")
+    )]
+    pub(crate) fn add(&mut self, others: Switched) {
+        self.matching += others.matching;
+        self.done += others.done;
+        self.refused = self.refused.take().or(others.refused);
+    }
 }

@@ -38,6 +38,12 @@ pub fn clear(claim: Claim) {
     arch::tls_set_claim(claim as usize);
 }
 
+/// The ring of the calling thread, if it has one.
+pub(crate) fn ring() -> Option<&'static RingControl> {
+    // SAFETY: null, or a ring that was set and not cleared.
+    unsafe { arch::tls_ring().as_ref() }
+}
+
 /// The ring of the calling thread, claimed now if it has none and may have one.
 pub(crate) fn attach() -> Option<&'static RingControl> {
     if arch::tls_ring().is_null()
@@ -47,8 +53,7 @@ pub(crate) fn attach() -> Option<&'static RingControl> {
         // SAFETY: the ring was claimed for this thread, and is released only through `clear`.
         unsafe { set(ring) };
     }
-    // SAFETY: null, or a ring that was set and not cleared.
-    unsafe { arch::tls_ring().as_ref() }
+    ring()
 }
 
 /// Writes an event to the ring of the calling thread, claims one first if it has none, or falls back

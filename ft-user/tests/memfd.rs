@@ -34,6 +34,8 @@ fn start_makes_one_memfd_that_explains_itself() {
     let flags = flags.lines().find_map(|line| line.strip_prefix("flags:")).unwrap();
     let flags = i32::from_str_radix(flags.trim(), 8).unwrap();
     assert_ne!(flags & libc::O_CLOEXEC, 0, "exec leaks nothing");
+    let number: u64 = path.file_name().unwrap().to_str().unwrap().parse().unwrap();
+    assert!(number >= 128, "{number} is a number that programs use");
 
     let mut memory = Memory::own();
     let header = memory.header();

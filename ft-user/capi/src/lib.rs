@@ -12,7 +12,7 @@
 use std::ffi::{CStr, c_char, c_int};
 
 use ft_hooks as _;
-use ft_user::InitError;
+use ft_user::{InitError, PatchError};
 
 /// Starts tracing; see the header.
 #[unsafe(no_mangle)]
@@ -36,7 +36,7 @@ pub unsafe extern "C" fn ft_enable(glob: *const c_char) -> usize {
     // It starts tracing if nobody has.
     ft_user::find_sleds();
     // SAFETY: the caller vouches for it.
-    unsafe { text(glob) }.map_or(0, ft_user::enable)
+    switch(unsafe { text(glob) }, true)
 }
 
 /// Disables sites; see the header.
@@ -47,7 +47,24 @@ pub unsafe extern "C" fn ft_enable(glob: *const c_char) -> usize {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ft_disable(glob: *const c_char) -> usize {
     // SAFETY: the caller vouches for it.
-    unsafe { text(glob) }.map_or(0, ft_user::disable)
+    switch(unsafe { text(glob) }, false)
+}
+
+/// How many match and are as they should be; `errno` says why others are not.
+fn switch(glob: Option<&str>, on: bool) -> usize {
+    let switched = glob.map(|glob| ft_user::switch(glob, on)).unwrap_or_default();
+    let errno = match switched.refused {
+        None => 0,
+        Some(PatchError::Open { source, .. } | PatchError::Write { source, .. }) => {
+            source.raw_os_error().unwrap_or(libc::EIO)
+        }
+        Some(PatchError::Unprepared { .. } | PatchError::Executed { .. }) => libc::ENOEXEC,
+        // Something else has changed it.
+        Some(_) => libc::EBUSY,
+    };
+    // SAFETY: the pointer that `__errno_location` returns is valid on the thread that asks.
+    unsafe { *libc::__errno_location() = errno };
+    switched.done
 }
 
 /// Called by the constructor that the header puts into each object: the sites of a library that is loaded

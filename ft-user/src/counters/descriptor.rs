@@ -11,13 +11,11 @@
 use libc::{c_int, c_long};
 
 use super::{Shown, last_error};
+pub(super) use crate::descriptor::close;
+use crate::descriptor::{most, set_aside};
 
 /// `_IOR('$', 7, __u64 *)` (include/uapi/linux/perf_event.h).
 const PERF_EVENT_IOC_ID: c_long = 0x8008_2407;
-
-/// The number from which on a descriptor is looked for is no larger: the kernel has a table of all smaller ones, 8 bytes each,
-/// which a fork copies.
-const SET_ASIDE: u64 = 4096;
 
 /// A descriptor that stays open.
 #[derive(Clone, Copy, Debug)]
@@ -69,35 +67,6 @@ impl Descriptor {
 pub(super) fn has_room(fd: c_int) -> bool {
     let most = most();
     (fd as u64) < most - most / 4
-}
-
-/// Closes a descriptor that is ours.
-pub(super) fn close(fd: c_int) {
-    // SAFETY: the caller opened it, and uses it no more.
-    unsafe { libc::syscall(libc::SYS_close, fd) };
-}
-
-/// Descriptors that the program may have: the soft `RLIMIT_NOFILE`.
-fn most() -> u64 {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: a valid place for the answer.
-    unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) };
-    limit.rlim_cur
-}
-
-/// The same file under a larger number, where there is one; `fd` is closed then.
-fn set_aside(fd: c_int) -> c_int {
-    let from = (most() / 2).min(SET_ASIDE);
-    if fd as u64 >= from {
-        return fd;
-    }
-    // SAFETY: this opens a descriptor and changes none.
-    let aside = unsafe { libc::syscall(libc::SYS_fcntl, fd, libc::F_DUPFD_CLOEXEC, from) };
-    if aside < 0 {
-        return fd;
-    }
-    close(fd);
-    aside as c_int
 }
 
 /// The id of a counter; `None` where the descriptor is of none.

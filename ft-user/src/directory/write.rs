@@ -1,5 +1,6 @@
 //! Writer half of the directory: wait-free, allocates nothing.
 
+use core::ops::Range;
 use core::panic::Location;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use core::{slice, str};
@@ -26,8 +27,8 @@ impl Directory {
         Directory { base, head: &header.dir_head, dropped: &header.dir_dropped }
     }
 
-    /// Writes the metadata of a site.
-    pub(crate) fn meta(&self, key: u32, meta: &'static SiteMeta) {
+    /// Writes the metadata of a site; where, if there was room.
+    pub(crate) fn meta(&self, key: u32, meta: &'static SiteMeta) -> Option<Range<u32>> {
         // SAFETY: `args` and `arg_count` of a `SiteMeta` describe an immutable static slice.
         let args = unsafe { slice::from_raw_parts(meta.args, meta.arg_count as usize) };
         let args = &args[..args.len().min(MAX_ARGS)];
@@ -44,21 +45,38 @@ impl Directory {
                 entry.bytes(&[arg.ty]);
                 entry.string(text(&arg.name));
             }
-        });
+        })
     }
 
-    /// Writes where a trigger is in the text.
-    pub(crate) fn site(&self, key: u32, address: usize) {
+    /// Writes where a trigger is in the text; where that is, if there was room.
+    pub(crate) fn site(&self, key: u32, address: usize) -> Option<Range<u32>> {
         self.append(dir_kind::SITE, 16, |entry| {
             entry.u32(key);
             entry.u32(0);
             entry.bytes(&(address as u64).to_ne_bytes());
-        });
+        })
+    }
+
+    /// Appends what stands in these bytes of another directory, entries that are whole. In a forked child, which alone knows of this
+    /// directory; where that may be is returned.
+    pub(crate) fn copy(&self, from: &Directory, part: Range<u32>) -> Option<Range<u32>> {
+        let bytes = part.end - part.start;
+        let start = self.head.fetch_add(bytes.into(), Relaxed);
+        if start + u64::from(bytes) > DIR_BYTES {
+            self.dropped.fetch_add(1, Relaxed);
+            return None;
+        }
+        // SAFETY: both ranges are inside of their directories, which are different mappings; the entries do not change any more.
+        unsafe {
+            let to = self.base.add(start as usize);
+            to.copy_from_nonoverlapping(from.base.add(part.start as usize), bytes as usize);
+        }
+        Some(start as u32..start as u32 + bytes)
     }
 
     /// Writes what a name's number stands for.
     pub(crate) fn name(&self, id: u32, text: &str) {
-        self.append(dir_kind::NAME, 4 + string_bytes(text), |entry| {
+        let _ = self.append(dir_kind::NAME, 4 + string_bytes(text), |entry| {
             entry.u32(id);
             entry.string(text);
         });
@@ -66,7 +84,7 @@ impl Directory {
 
     /// Writes what a place's number stands for.
     pub(crate) fn place(&self, id: u32, place: &Location<'_>) {
-        self.append(dir_kind::PLACE, 12 + string_bytes(place.file()), |entry| {
+        let _ = self.append(dir_kind::PLACE, 12 + string_bytes(place.file()), |entry| {
             entry.u32(id);
             entry.u32(place.line());
             entry.u32(place.column());
@@ -74,14 +92,19 @@ impl Directory {
         });
     }
 
-    /// Reserves an entry, has its `bytes` of content written, and makes it visible.
-    fn append(&self, kind: u32, bytes: usize, content: impl FnOnce(&mut Sink<'_>)) {
+    /// Reserves an entry, has its `bytes` of content written, and makes it visible. Where it stands; `None` when there was no room.
+    fn append(
+        &self,
+        kind: u32,
+        bytes: usize,
+        content: impl FnOnce(&mut Sink<'_>),
+    ) -> Option<Range<u32>> {
         let header = size_of::<DirEntry>();
         let size = (header + bytes).next_multiple_of(8);
         let start = self.head.fetch_add(size as u64, Relaxed);
         if start > DIR_BYTES - size as u64 {
             self.dropped.fetch_add(1, Relaxed);
-            return;
+            return None;
         }
         // SAFETY: `start + size <= DIR_BYTES`, and the reservation gave this range to this call alone.
         let at = unsafe { self.base.add(start as usize) };
@@ -95,6 +118,7 @@ impl Directory {
         debug_assert!(sink.0.is_empty(), "the entry is shorter than was said");
         // SYNC: directory-entry (with the acquire fence of the agent before it copies the directory).
         entry.kind.store(kind, Release);
+        Some(start as u32..start as u32 + size as u32)
     }
 }
 

@@ -4,6 +4,7 @@ use core::sync::atomic::{AtomicPtr, Ordering::*};
 
 use super::{Description, Event, Switch, Types, Values, pool};
 use crate::critical::Held;
+use crate::described::DESCRIBED;
 use crate::directory::Directory;
 use crate::layout::{self, ArgType, MAX_ARGS, SiteMeta, Str, commit};
 use crate::process::{self, LOCK};
@@ -32,8 +33,8 @@ pub(super) fn switch(description: &Description<'_>) -> Option<Switch> {
     let meta = unsafe { pool::fill(place, meta) };
     if let Some(memfd) = process::memfd() {
         let (key, directory) = (key(meta), memfd.directory());
-        directory.meta(key, meta);
-        directory.site(key, trigger);
+        DESCRIBED.add(directory.meta(key, meta), &held);
+        DESCRIBED.add(directory.site(key, trigger), &held);
         enable::follow_rules(&memfd, meta.name(), trigger, &held);
     }
     Some(Switch { trigger, event: described(meta) })
@@ -47,7 +48,7 @@ pub(super) fn event(description: &Description<'_>) -> Option<Event> {
     let held = LOCK.hold();
     register(core::ptr::from_ref(meta).cast_mut(), &held)?;
     if let Some(memfd) = process::memfd() {
-        memfd.directory().meta(key(meta), meta);
+        DESCRIBED.add(memfd.directory().meta(key(meta), meta), &held);
     }
     Some(described(meta))
 }
@@ -68,9 +69,9 @@ pub(crate) fn describe_all(directory: &Directory, held: &Held<'_>) {
     let made = MADE.iter().map_while(|place| unsafe { place.load(Relaxed).as_ref() });
     for meta in made {
         if sites::number(core::ptr::from_ref(meta) as usize, held).is_some() {
-            directory.meta(key(meta), meta);
+            DESCRIBED.add(directory.meta(key(meta), meta), held);
             if let Some(trigger) = pool::trigger_of(meta) {
-                directory.site(key(meta), trigger);
+                DESCRIBED.add(directory.site(key(meta), trigger), held);
             }
         }
     }

@@ -10,7 +10,7 @@ fn site_named(name: &str) -> u64 {
 
 fn found(address: u64) -> [u8; 4] {
     let mut found = [0; 4];
-    open("/proc/self/mem").unwrap().read_exact_at(&mut found, address).unwrap();
+    Memory::own().unwrap().read_exact_at(&mut found, address).unwrap();
     found
 }
 
@@ -121,7 +121,7 @@ fn sleds_are_prepared_only_where_all_cores_are_known_to_have_serialised() {
         });
         let (count, switched) = thread.join().unwrap();
         let mut found = [0; SLED_BYTES as usize];
-        open("/proc/self/mem").unwrap().read_exact_at(&mut found, address).unwrap();
+        Memory::own().unwrap().read_exact_at(&mut found, address).unwrap();
         (count, switched, sled.state(found))
     };
     let (count, switched, state) = prepare(None);

@@ -36,9 +36,9 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::critical::Held;
-use crate::glob;
 use crate::layout::{Sled, SledEntry, SledKind};
 use crate::patch::{self, Text};
+use crate::{Switched, enable, glob};
 use file::Contents;
 use near::Near;
 
@@ -131,12 +131,12 @@ struct Function {
 }
 
 /// Numbers of sleds.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Switched {
+#[derive(Debug, Default)]
+pub(crate) struct Count {
     pub(crate) all: usize,
     pub(crate) enabled: usize,
-    /// Of those that were asked for, how many are now as they should be.
-    pub(crate) done: usize,
+    /// What became of those that were asked for.
+    pub(crate) switched: Switched,
 }
 
 /// From now on they are looked for, whenever this process looks for sites.
@@ -161,29 +161,29 @@ pub(crate) fn apply(
     asked: Option<(&str, bool)>,
     wanted: impl Fn(&str) -> Option<bool>,
     _held: &Held<'_>,
-) -> Switched {
+) -> Count {
     if !WANTED.load(Relaxed) {
-        return Switched::default();
+        return Count::default();
     }
     let mut state = state();
     state.find();
-    let (mut switched, mut text) = (Switched::default(), None);
+    let (mut count, mut text) = (Count::default(), None);
     for object in state.objects.iter_mut().filter(|object| object.is_loaded) {
         let is_new = std::mem::take(&mut object.is_new);
         for function in &object.functions {
             let asked = asked.filter(|(glob, _)| glob::matches(glob, &function.name));
             let ruled = || if is_new { wanted(&function.name) } else { None };
-            if let Some(on) = asked.map(|(_, on)| on).or_else(ruled)
-                && let Ok(text) = text.get_or_insert_with(Text::own)
-            {
-                let done = function.switch(text, on);
-                switched.done += if asked.is_some() { done } else { 0 };
+            if let Some(on) = asked.map(|(_, on)| on).or_else(ruled) {
+                let of_function = function.switch(&mut text, on);
+                if asked.is_some() {
+                    count.switched.add(of_function);
+                }
             }
-            switched.all += function.sleds.len();
-            switched.enabled += function.sleds.iter().filter(|sled| is_on(**sled)).count();
+            count.all += function.sleds.len();
+            count.enabled += function.sleds.iter().filter(|sled| is_on(**sled)).count();
         }
     }
-    switched
+    count
 }
 
 /// Never contended: whoever comes here holds the process lock, also across a fork.
@@ -192,14 +192,18 @@ fn state() -> MutexGuard<'static, State> {
 }
 
 impl Function {
-    /// Switches its sleds, and returns how many are as they should be. Ends go on first and off last, so that a call that begins
+    /// Switches its sleds, and returns what became of them. Ends go on first and off last, so that a call that begins
     /// meanwhile has both of its ends recorded, or its end alone.
-    fn switch(&self, text: &mut Text, on: bool) -> usize {
-        let mut switch = |sled: &&Sled| text.set_sled(**sled, on).is_ok();
+    fn switch(&self, text: &mut Option<Text>, on: bool) -> Switched {
+        let mut switched = Switched::default();
+        let switch = |sled: &Sled| {
+            switched.count(enable::own(text).and_then(|text| text.set_sled(*sled, on)));
+        };
         match on {
-            true => self.sleds.iter().rev().filter(&mut switch).count(),
-            false => self.sleds.iter().filter(&mut switch).count(),
+            true => self.sleds.iter().rev().for_each(switch),
+            false => self.sleds.iter().for_each(switch),
         }
+        switched
     }
 }
 

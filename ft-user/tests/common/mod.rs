@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test uses its part")]
 
+pub(crate) mod agent;
 pub(crate) mod counting;
 
 use std::collections::HashMap;
@@ -80,6 +81,11 @@ impl Memory {
             .custom_flags(libc::O_CLOEXEC)
             .open(path)
             .unwrap();
+        Memory::map(&file)
+    }
+
+    /// The memfd behind a descriptor.
+    pub(crate) fn map(file: &fs::File) -> Memory {
         let bytes = file.metadata().unwrap().len() as usize;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new mapping of the whole file, which is sealed and stays.

@@ -1,0 +1,191 @@
+//! Fork, whatever was going on: the child lives, and its half of an event that the fork has cut in two is whole, or counted.
+//!
+//! Forks are few here, and `FT_STRESS=N` times as many with that variable.
+
+#![cfg(all(target_arch = "x86_64", target_os = "linux", not(ft_off)))]
+
+#[path = "common/c.rs"]
+mod c;
+mod common;
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::Ordering::*;
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use c::{Link, build, compilers, run};
+use common::Memory;
+use common::agent::Listener;
+
+/// A flag of a registration that no process sends.
+const THE_LAST: u32 = 1 << 31;
+
+/// Takes the memfds of all processes that register.
+struct Agent {
+    path: PathBuf,
+    memories: Arc<Mutex<Vec<Memory>>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Agent {
+    fn new(name: &str) -> Agent {
+        let path = std::env::temp_dir().join(format!("ft-{}-{name}.sock", std::process::id()));
+        let listener = Listener::at(&path);
+        let memories = Arc::<Mutex<Vec<Memory>>>::default();
+        let found = Arc::clone(&memories);
+        let thread = std::thread::spawn(move || {
+            loop {
+                let (hello, memfd) = listener.serve(b"");
+                if hello.flags & THE_LAST != 0 {
+                    break;
+                }
+                found.lock().unwrap().push(Memory::map(&memfd));
+            }
+        });
+        Agent { path, memories, thread: Some(thread) }
+    }
+
+    /// All that have registered by now.
+    fn memories(mut self) -> Vec<Memory> {
+        let memfd = std::fs::File::open("/dev/null").unwrap();
+        common::agent::register(&self.path, &memfd, THE_LAST);
+        self.thread.take().unwrap().join().unwrap();
+        std::fs::remove_file(&self.path).unwrap();
+        std::mem::take(&mut *self.memories.lock().unwrap())
+    }
+}
+
+/// How much of `short` to do.
+fn scaled(short: u64) -> u64 {
+    let factor = std::env::var("FT_STRESS").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
+    short.saturating_mul(factor)
+}
+
+/// What became of the event in the child of a fork within it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Half {
+    /// Not yet reserved: the child has written it, as its parent has.
+    Whole,
+    /// Counted as lost.
+    Lost,
+    /// The fork came behind it.
+    Over,
+}
+
+fn half(child: &mut Memory, event: &str) -> Half {
+    let of_ring = |ring: &ft_user::layout::RingControl| u64::from(ring.cut_by_fork.load(Relaxed));
+    let lost = child.rings().map(of_ring).sum::<u64>() + child.shared().0.lost.load(Relaxed);
+    let names: Vec<_> = child.take_last().into_iter().map(|event| event.name).collect();
+    match (lost, &names[..]) {
+        (0, [whole, after]) if whole == event && after == "step.after" => Half::Whole,
+        (1, [after]) if after == "step.after" => Half::Lost,
+        (0, [after]) if after == "step.after" => Half::Over,
+        _ => panic!("{lost} lost, {names:?}"),
+    }
+}
+
+/// Steps through an event, with a fork in a handler every `stride` instructions.
+fn step(kind: u32, event: &str, stride: u64, without_ring: bool) {
+    let Some(compiler) = compilers(&["gcc"]).pop() else { return };
+    let name = format!("fork-step-{kind}-{without_ring}");
+    let sources = ["tests/c/fork_step.c"];
+    let program = build(compiler, &["-std=gnu11", "-O2"], &sources, Link::Shared, &name);
+    let agent = Agent::new(&name);
+    let mut command = Command::new(program);
+    command.args([kind.to_string(), stride.to_string(), u32::from(without_ring).to_string()]);
+    command.env("FT_SOCKET", &agent.path).env("FT_RINGS", if without_ring { "1" } else { "8" });
+    let forks: usize = run(&mut command).trim().parse().unwrap();
+    let mut memories = agent.memories();
+    assert_eq!(memories.len(), 1 + forks, "each child has a memfd of its own");
+    let pids: Vec<u32> = memories.iter().map(|memory| memory.header().pid).collect();
+
+    // The parent's events are whole, each once; the first was without a signal, and the last is the one that was stepped through.
+    let parent = memories.remove(0).take_last();
+    let rounds = parent.iter().filter(|event| event.words[0] > 0).map(|event| event.words[0]);
+    let rounds: Vec<u64> = rounds.collect();
+    assert!(rounds.iter().copied().eq(1..=rounds.len() as u64), "{rounds:?}");
+    assert!((forks..=forks + 1).contains(&rounds.len()), "{} of {forks}", rounds.len());
+
+    let halves: Vec<Half> = memories.iter_mut().map(|child| half(child, event)).collect();
+    let count = |wanted| halves.iter().filter(|&&half| half == wanted).count();
+    println!(
+        "{event}: {forks} forks; {} whole, {} lost, {} behind it",
+        count(Half::Whole),
+        count(Half::Lost),
+        count(Half::Over)
+    );
+    assert!(halves.is_sorted(), "{halves:?} of {pids:?}");
+    assert!(count(Half::Whole) > 0 && count(Half::Over) > 0);
+    // There the child writes it once more.
+    assert_eq!(count(Half::Lost) > 0, !without_ring);
+}
+
+#[test]
+fn at_each_instruction_of_a_short_event() {
+    step(2, "step.two", 1, false);
+}
+
+#[test]
+fn at_each_instruction_of_a_long_event() {
+    step(5, "step.five", 1, false);
+}
+
+#[test]
+fn at_each_instruction_of_an_event_with_text() {
+    step(0, "step.text", 1, false);
+}
+
+/// The rare path is Rust, and has many more instructions.
+#[test]
+fn at_some_instructions_of_an_event_in_the_shared_ring() {
+    step(2, "step.two", 13, true);
+}
+
+/// Forks while other threads do this; the children live.
+fn beside(what: &str, forks: u64) {
+    let Some(compiler) = compilers(&["gcc"]).pop() else { return };
+    let name = format!("fork-beside-{what}");
+    let sources = ["tests/c/fork_beside.c"];
+    let program = build(compiler, &["-std=gnu11", "-O2"], &sources, Link::Shared, &name);
+    let mut command = Command::new(program);
+    command.args([what, &scaled(forks).to_string()]).env("FT_SOCKET", "/nonexistent");
+    assert_eq!(run(&mut command), "0\n", "of {} children beside {what}", scaled(forks));
+}
+
+#[test]
+fn beside_threads_that_load_libraries() {
+    beside("dlopen", 100);
+}
+
+#[test]
+fn beside_threads_that_allocate() {
+    beside("malloc", 100);
+}
+
+#[test]
+fn beside_threads_that_switch_sites() {
+    beside("enable", 100);
+}
+
+#[test]
+fn beside_threads_that_claim_rings_and_end() {
+    beside("claims", 100);
+}
+
+#[test]
+fn beside_a_thread_that_executes_a_program() {
+    beside("exec", 10);
+}
+
+#[test]
+fn in_handlers_that_strike_anywhere() {
+    beside("handler", 100);
+}
+
+/// Their child borrows the parent's memory, or writes to what the parent writes to: it lives all the same.
+#[test]
+fn by_calls_without_handlers() {
+    beside("vfork", 100);
+    beside("clone", 100);
+}
