@@ -14,6 +14,7 @@ use std::path::Path;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
+use super::maps;
 use super::numbers::Numbers;
 
 /// What `/proc` shows for a descriptor of the memfd.
@@ -160,35 +161,110 @@ pub fn comm(pid: i32, tid: i32) -> Option<String> {
 /// Most copies of the tracer in one process: usual are one or two.
 const MAX_MEMFDS: usize = 64;
 
-/// Opens the memfds of a process that embeds `ft-user`: one for each of its objects that has a copy of
-/// the crate and has started it, each once; none when it embeds none.
+/// A memfd of the tracer that a process has mapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct MappedMemfd {
+    inode: u64,
+    /// One of its mappings.
+    addresses: (u64, u64),
+}
+
+/// The memfds that these mappings show, each once. What has the name need be none (memfd_create(2)).
+fn mapped(maps: &str) -> impl Iterator<Item = MappedMemfd> {
+    let mut known = Vec::new();
+    let lines = maps.lines().filter(|line| line.ends_with(MEMFD_LINK));
+    lines.filter_map(move |line| {
+        // Addresses, rights, offset, device, inode (proc_pid_maps(5)).
+        let mut fields = line.split_ascii_whitespace();
+        let (start, end) = fields.next()?.split_once('-')?;
+        let inode = fields.nth(3)?.parse().ok()?;
+        let number = |text| u64::from_str_radix(text, 16).ok();
+        let found = MappedMemfd { inode, addresses: (number(start)?, number(end)?) };
+        let is_new = !known.contains(&inode);
+        known.push(inode);
+        is_new.then_some(found)
+    })
+}
+
+/// The inodes of the memfds of tracers that these mappings show.
+pub(super) fn tracers(maps: &str) -> impl Iterator<Item = u64> {
+    mapped(maps).map(|memfd| memfd.inode)
+}
+
+/// Whether a process embeds `ft-user` and has started it.
 ///
 /// # Errors
 ///
-/// When `/proc/PID/fd` may not be read, the process is gone, or it has more than 64.
+/// When its mappings may not be read, or it is gone.
+pub fn is_traceable(pid: i32) -> io::Result<bool> {
+    Ok(mapped(&maps::read(pid)?).next().is_some())
+}
+
+/// Opens the memfds of a process that embeds `ft-user`: one for each of its objects that has a copy of
+/// the crate and has started it, each once; none when it embeds none.
+///
+/// A process keeps a descriptor of its memfd until an agent has it, or the program closes all that it has. Without one, the memfd is opened
+/// as a mapped file (`/proc/PID/map_files`, proc_pid_map_files(5)), which takes `CAP_CHECKPOINT_RESTORE` (Linux 5.9) or `CAP_SYS_ADMIN`, in the
+/// first user namespace.
+///
+/// # Errors
+///
+/// When `/proc/PID/fd` may not be read, the process is gone, it has more than 64, or none of those that it has mapped can be opened.
 pub fn memfds(pid: i32) -> io::Result<Vec<File>> {
     let mut found: Vec<(u64, File)> = Vec::new();
     for entry in fs::read_dir(format!("/proc/{pid}/fd"))? {
         let path = entry?.path();
         // Descriptors come and go while we look.
         if fs::read_link(&path).is_ok_and(|target| target == Path::new(MEMFD_LINK)) {
-            // Anything may have this name (memfd_create(2)): what blocks when it is opened is not waited for.
-            let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
-            let opened = OpenOptions::new().read(true).write(true).custom_flags(flags).open(path);
-            let file = match opened {
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => continue,
-                opened => opened?,
-            };
-            let inode = file.metadata()?.ino();
-            if found.iter().all(|(known, _)| *known != inode) {
-                if found.len() == MAX_MEMFDS {
-                    return Err(io::Error::other("it has more copies of the tracer than 64"));
-                }
-                found.push((inode, file));
+            found.extend(open_memfd(&path, &found)?);
+        }
+    }
+    let mut refused = None;
+    for memfd in mapped(&maps::read(pid)?) {
+        if found.iter().all(|(known, _)| *known != memfd.inode) {
+            let (start, end) = memfd.addresses;
+            let path = format!("/proc/{pid}/map_files/{start:x}-{end:x}");
+            match open_memfd(Path::new(&path), &found) {
+                Ok(opened) => found.extend(opened),
+                Err(e) => refused = Some(e),
             }
         }
     }
-    Ok(found.into_iter().map(|(_, file)| file).collect())
+    match refused {
+        Some(e) if found.is_empty() => Err(unopened(e)),
+        _ => Ok(found.into_iter().map(|(_, file)| file).collect()),
+    }
+}
+
+/// The memfd behind a link in `/proc`, if it is not among those that were `found`.
+fn open_memfd(path: &Path, found: &[(u64, File)]) -> io::Result<Option<(u64, File)>> {
+    // Anything may have this name (memfd_create(2)): what blocks when it is opened is not waited for.
+    let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
+    let opened = OpenOptions::new().read(true).write(true).custom_flags(flags).open(path);
+    let file = match opened {
+        Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+        opened => opened?,
+    };
+    let inode = file.metadata()?.ino();
+    if found.iter().any(|(known, _)| *known == inode) {
+        return Ok(None);
+    }
+    if found.len() == MAX_MEMFDS {
+        return Err(io::Error::other("it has more copies of the tracer than 64"));
+    }
+    Ok(Some((inode, file)))
+}
+
+/// Why the rings of a process cannot be had that keeps no descriptor of them.
+fn unopened(why: io::Error) -> io::Error {
+    if why.kind() != io::ErrorKind::PermissionDenied {
+        return why;
+    }
+    io::Error::new(
+        why.kind(),
+        "it keeps no descriptor of its rings, since an agent has had it or the program has closed it; start the agent before the \
+         program, or run as root (CAP_CHECKPOINT_RESTORE)",
+    )
 }
 
 /// The process that `pidfd` holds still has its number. One that has ended keeps it until its parent has
@@ -284,6 +360,47 @@ mod tests {
         assert_eq!(found(MAX_MEMFDS).unwrap(), MAX_MEMFDS);
         let error = found(MAX_MEMFDS + 1).unwrap_err().to_string();
         assert!(error.contains("more copies of the tracer"), "{error}");
+    }
+
+    #[test]
+    fn memfds_are_found_among_mappings_each_once() {
+        let maps = "\
+7f00-7f10 rw-s 00000000 00:01 77                     /memfd:feather-trace (deleted)
+7f10-7f20 rw-s 00000000 00:01 77                     /memfd:other (deleted)
+7f20-7f30 rw-s 00501000 00:01 77                     /memfd:feather-trace (deleted)
+x-7f40 rw-s 00000000 00:01 79                        /memfd:feather-trace (deleted)
+7f40-7f50 rw-s 00000000 00:01 78                     /memfd:feather-trace (deleted)
+7f50-7f60 rw-s 00000000 00:01";
+        let found: Vec<_> = mapped(maps).map(|found| (found.inode, found.addresses)).collect();
+        assert_eq!(found, [(77, (0x7f00, 0x7f10)), (78, (0x7f40, 0x7f50))]);
+        assert_eq!(mapped("").next(), None);
+    }
+
+    /// As those of a program that closes all that it has inherited, or that an agent has had before.
+    #[test]
+    fn copies_of_the_tracer_without_a_descriptor_are_found() {
+        use rustix::mm::{MapFlags, ProtFlags, mmap};
+
+        let memfd = memfd_create(c"feather-trace", MemfdFlags::CLOEXEC).unwrap();
+        rustix::fs::ftruncate(&memfd, 8192).unwrap();
+        let inode = rustix::fs::fstat(&memfd).unwrap().st_ino;
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping, which stays until the test ends.
+        unsafe { mmap(std::ptr::null_mut(), 8192, protection, MapFlags::SHARED, &memfd, 0) }
+            .unwrap();
+        let me = std::process::id() as i32;
+        assert!(is_traceable(me).unwrap());
+        let is_found = || -> io::Result<bool> {
+            let found = memfds(me)?;
+            Ok(found.iter().any(|file| file.metadata().unwrap().ino() == inode))
+        };
+        assert!(is_found().unwrap());
+        drop(memfd);
+        match is_found() {
+            // Others of this process are found all the same.
+            Ok(found) => assert!(found || !rustix::process::geteuid().is_root()),
+            Err(e) => assert!(e.to_string().contains("CAP_CHECKPOINT_RESTORE"), "{e}"),
+        }
     }
 
     #[test]

@@ -301,10 +301,7 @@ impl Inspected {
 fn tracers(maps: &str) -> Option<impl Iterator<Item = u64>> {
     // The end of a very long list is not there.
     let is_whole = (maps.len() as u64) < maps::MAX_MAPS_BYTES && !maps.is_empty();
-    // Fifth field of a line of `/proc/PID/maps` (proc_pid_maps(5)).
-    let inode = |line: &str| line.split_ascii_whitespace().nth(4)?.parse().ok();
-    let lines = maps.lines().filter(|line| line.ends_with(discover::MEMFD_LINK));
-    is_whole.then(|| lines.filter_map(inode))
+    is_whole.then(|| discover::tracers(maps))
 }
 
 /// Build id, and address of the byte at an offset, by file and offset.

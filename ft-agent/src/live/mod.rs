@@ -124,8 +124,7 @@ impl Process {
             true => LiveError::NoSuchProcess(pid),
             false => LiveError::Forbidden { pid, source },
         };
-        let embedded = discover::memfds(pid).map_err(fail)?;
-        if embedded.is_empty() {
+        if !discover::is_traceable(pid).map_err(fail)? {
             return Err(LiveError::NotEmbedded(pid));
         }
         let sites = without_collisions(outside::sites(pid).map_err(fail)?);

@@ -55,7 +55,7 @@ fn anything_else_is_refused_and_kept() {
 fn a_site_under_a_breakpoint_is_switched_and_stays_so_when_it_goes() {
     crate::event!("patch.breakpoint");
     let at = site_named("patch.breakpoint");
-    let memory = open("/proc/self/mem").unwrap();
+    let memory = Memory::own().unwrap();
     let under = |form: u32| [&[BREAKPOINT][..], &form.to_le_bytes()[1..]].concat();
     let mut text = Text::own().unwrap();
     // As a debugger does, and the kernel where it probes.
@@ -153,7 +153,7 @@ fn two_that_write_to_one_page_leave_it_as_it_was() {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     assert_eq!(protection(&maps, at), Some(libc::PROT_READ | libc::PROT_EXEC));
     let mut found = [0; 12];
-    open("/proc/self/mem").unwrap().read_exact_at(&mut found, at).unwrap();
+    Memory::own().unwrap().read_exact_at(&mut found, at).unwrap();
     assert_eq!(found.chunks(4).collect::<Vec<_>>(), [times.to_le_bytes(); 3]);
 }
 

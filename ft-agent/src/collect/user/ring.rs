@@ -152,6 +152,7 @@ impl Source {
             return Ok(true);
         }
         self.rings[index as usize].get_or_insert_with(|| Owned::unknown(&ring));
+        self.tell_cut_by_fork(index, now_ns, work, sink)?;
         let look = if state == ring_state::EXITED { Look::Ended } else { look };
         if self.memory.geometry().mode == Mode::Discard
             && !self.copy(index, look, now_ns, round, work, sink)?
@@ -339,6 +340,29 @@ impl Source {
             self.tell_loss(Loss { from, to, ..loss }, sink)?;
         }
         Ok(done)
+    }
+
+    /// Events that the fork of the process has cut in two: their other half is the parent's.
+    fn tell_cut_by_fork(
+        &mut self,
+        index: u32,
+        now_ns: i64,
+        work: &mut Work,
+        sink: &mut impl Sink,
+    ) -> Result<(), WriteError> {
+        let ring = self.memory.ring(index);
+        if ring.control.cut_by_fork.load(Relaxed) == 0 {
+            return Ok(());
+        }
+        let Some(Some(owned)) = self.rings.get_mut(index as usize) else { return Ok(()) };
+        let count = ring.control.cut_by_fork.swap(0, Relaxed);
+        work.spend(work::LOOK_UP);
+        if let Some(thread) = owned.update(&mut self.owners, &self.identity, &ring, now_ns, work) {
+            sink(&Frame::Thread(thread))?;
+        }
+        let (tid, from, to) = (owned.tid, self.since_tsc as i64, read_tsc() as i64);
+        let loss = self.loss(LossOrigin::Ring, LossReason::NeverCommitted, tid, count.into());
+        self.tell_loss(Loss { from, to, ..loss }, sink)
     }
 
     /// Losses behind the last event of a ring. With `over`, its thread tells of nothing more, and neither is this
