@@ -1,0 +1,289 @@
+//! What ordinary programs print and write is, byte for byte, the same with the library and without it: their files, pipes and sockets are
+//! theirs alone, whatever numbers they have, and whether an agent listens or not.
+//!
+//! A program that is not installed is left out, and the test says so.
+
+#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
+
+#[path = "../../tests/common/mod.rs"]
+mod common;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use common::agent::Listener;
+
+/// What a run has left: how it ended, what it printed, and all files below its directory.
+#[derive(Debug, PartialEq, Eq)]
+struct Left {
+    status: Option<i32>,
+    printed: String,
+    files: BTreeMap<PathBuf, Vec<u8>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Run {
+    Plain,
+    Alone,
+    WithAgent,
+}
+
+fn is_installed(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).any(|directory| directory.join(program).exists());
+    if !found {
+        println!("left out: {program} is not installed");
+    }
+    found
+}
+
+fn files(directory: &Path, below: &Path, found: &mut BTreeMap<PathBuf, Vec<u8>>) {
+    for entry in fs::read_dir(directory).unwrap() {
+        let entry = entry.unwrap();
+        let (name, kind) = (below.join(entry.file_name()), entry.file_type().unwrap());
+        if kind.is_dir() {
+            files(&entry.path(), &name, found);
+        } else if kind.is_file() {
+            found.insert(name, fs::read(entry.path()).unwrap());
+        }
+    }
+}
+
+/// An agent for all tests, which asks for every lock.
+fn agent() -> &'static Path {
+    static AGENT: std::sync::OnceLock<PathBuf> = std::sync::OnceLock::new();
+    AGENT.get_or_init(|| {
+        let path = std::env::temp_dir().join(format!("ft-files-{}.sock", std::process::id()));
+        let listener = Listener::at(&path);
+        std::thread::spawn(move || {
+            loop {
+                listener.serve(b"lock.*");
+            }
+        });
+        path
+    })
+}
+
+/// Runs `words` in an empty directory.
+fn left(name: &str, words: &[&str], run: Run) -> Left {
+    // All runs in the same place: some programs write where they are.
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("files-of-{name}"));
+    fs::remove_dir_all(&directory).ok();
+    fs::create_dir_all(&directory).unwrap();
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]).current_dir(&directory).stdin(Stdio::null());
+    command
+        .env("LC_ALL", "C")
+        .env("TZ", "UTC")
+        .env("SOURCE_DATE_EPOCH", "0")
+        .env("HOME", &directory);
+    if run != Run::Plain {
+        let library = std::env::current_exe().unwrap().with_file_name("libft_preload.so");
+        command.env("LD_PRELOAD", library).env("FT_ENABLE", "lock.*");
+        let socket = if run == Run::Alone { Path::new("/nonexistent") } else { agent() };
+        command.env("FT_SOCKET", socket);
+    }
+    let output = command.output().unwrap();
+    let mut found = BTreeMap::new();
+    files(&directory, Path::new(""), &mut found);
+    Left {
+        status: output.status.code(),
+        printed: String::from_utf8_lossy(&output.stdout).into_owned()
+            + &String::from_utf8_lossy(&output.stderr),
+        files: found,
+    }
+}
+
+/// The command leaves the same in all runs.
+fn same(name: &str, words: &[&str]) {
+    if !words[0].starts_with('/') && !is_installed(words[0]) {
+        return;
+    }
+    let plain = left(name, words, Run::Plain);
+    assert_eq!(plain.status, Some(0), "{name}: {}", plain.printed);
+    assert!(!plain.files.is_empty() || !plain.printed.is_empty(), "{name} leaves nothing");
+    for run in [Run::Alone, Run::WithAgent] {
+        let traced = left(name, words, run);
+        assert_eq!(traced.status, plain.status, "{name}, {run:?}: {}", traced.printed);
+        assert_eq!(traced.printed, plain.printed, "{name}, {run:?}");
+        assert!(traced.files.keys().eq(plain.files.keys()), "{name}, {run:?}");
+        for (path, content) in &plain.files {
+            assert!(traced.files[path] == *content, "{name}, {run:?}: {path:?} differs");
+        }
+    }
+}
+
+fn shells(name: &str, script: &str) {
+    for shell in ["bash", "dash", "zsh"] {
+        same(&format!("{name}-{shell}"), &[shell, "-c", script]);
+    }
+}
+
+#[test]
+fn shells_that_choose_numbers() {
+    shells(
+        "numbers",
+        r#"exec 3>out.log
+        echo "line from the shell" >&3
+        ( echo "line from a subshell" >&3 )
+        echo "line through a pipe" | cat >&3
+        /bin/echo "line from a program" >&3
+        exec 4<out.log 5>>out.log 6<>other 7>&3
+        echo more >&5; echo other >&6; echo again >&7; cat <&4
+        exec 3>&- 4<&- 5>&- 6>&- 7>&-
+        echo "$(echo substituted; (echo nested) )" > last"#,
+    );
+}
+
+#[test]
+fn shells_that_limit_themselves() {
+    shells(
+        "limits",
+        r"ulimit -n 16; exec 3>few; echo few >&3; (echo fewer >&3; ls / | wc -l | sed 's/.*/n/' >&3)
+        ( ulimit -v 200000; echo little | cat > little; (echo less) >> little )
+        ulimit -f 8; echo small > small; sort small > sorted",
+    );
+}
+
+#[test]
+fn shells_that_leave_children_behind() {
+    shells(
+        "daemons",
+        r#"mkfifo over
+        ( setsid sh -c 'exec 3>daemon.log </dev/null >/dev/null 2>&1; cd .; umask 0
+            (echo started >&3; sleep 0.1; echo done >&3; echo > over) & ' )
+        read line < over
+        for i in 1 2 3 4; do (echo job $i > job$i) & done; wait
+        trap 'echo trapped > trap' USR1; kill -USR1 $$; echo after >> trap"#,
+    );
+}
+
+/// Almost all that there are: the shell needs some itself.
+#[test]
+fn bash_that_takes_all_numbers() {
+    let script = r#"ulimit -n 1024
+        for ((fd = 3; fd < 1000; fd++)); do [ $fd = 255 ] || eval "exec $fd>>all.log"; done
+        for ((fd = 3; fd < 1000; fd++)); do [ $fd = 255 ] || echo "line $fd" >&$fd; done
+        ( for ((fd = 3; fd < 1000; fd += 7)); do [ $fd = 255 ] || echo "child $fd" >&$fd; done )
+        coproc cat; echo through >&"${COPROC[1]}"; read -r line <&"${COPROC[0]}"; echo "$line"
+        exec {new}>new.log; echo new >&$new; echo $new
+        cat <(echo a) <(echo b) > substituted"#;
+    same("all-numbers", &["bash", "-c", script]);
+}
+
+/// Compiles a program of these tests.
+fn compiled(name: &str) -> String {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name);
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("files-{name}"));
+    let mut command = Command::new("cc");
+    command.args(["-std=gnu17", "-Wall", "-Wextra", "-Werror", "-O1", "-pthread", "-o"]);
+    command.arg(&program).arg(source.with_extension("c"));
+    assert!(command.status().expect("a C compiler, cc").success(), "{name} compiles");
+    program.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn daemons_keep_their_databases() {
+    let daemon = compiled("daemon");
+    for how in ["closefrom", "close_range", "dup2"] {
+        let ours = left("daemon", &[&daemon, how], Run::Plain);
+        assert!(ours.files[Path::new("base7")].starts_with(b"generation 0, file 7\n"));
+        for run in [Run::Alone, Run::WithAgent] {
+            // Threads that wait print nothing; the files are what counts.
+            let traced = left("daemon", &[&daemon, how], run);
+            assert_eq!(
+                (traced.status, &traced.printed),
+                (Some(0), &ours.printed),
+                "{how}, {run:?}"
+            );
+            assert!(traced.files == ours.files, "{how}, {run:?}: a database differs");
+        }
+    }
+}
+
+#[test]
+fn python_with_its_subprocesses_and_sockets() {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/activated.py");
+    same("activated", &["python3", script.to_str().unwrap()]);
+    let script = "
+import multiprocessing, os
+def work(n):
+    with open(f'work{n}', 'w') as file: file.write(str(n * n))
+    return n * n
+if __name__ == '__main__':
+    with multiprocessing.get_context('fork').Pool(3) as pool: print(sum(pool.map(work, range(20))))
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            os.closerange(0, 65536)
+            fd = os.open('daemon', os.O_CREAT | os.O_WRONLY)
+            os.write(fd, b'fd %d' % fd)
+        os._exit(0)
+    os.wait()
+    import time
+    while not os.path.exists('daemon') or not os.path.getsize('daemon'): time.sleep(0.01)
+";
+    same("pool", &["python3", "-c", script]);
+}
+
+/// Twenty of them, in a directory with files of each other.
+#[test]
+fn ordinary_programs() {
+    let with_input = |script: &str| {
+        format!("seq 1 20000 > in; mkdir -p d/e; cp in d/e/copy; ln -s in link; {script}")
+    };
+    let programs = [
+        ("cat", "cat in d/e/copy > out"),
+        ("sort", "sort -r --parallel=4 in > out"),
+        ("sed", "sed -n 's/7/seven/p' in > out"),
+        ("awk", "awk '{ s += $1 } END { print s }' in"),
+        ("grep", "grep -c 99 in; grep -rl 19999 d"),
+        ("tar", "tar --sort=name --mtime=@0 --owner=0 --group=0 -cf out.tar in d; tar -tf out.tar"),
+        ("gzip", "gzip -n9 < in > out.gz; gzip -dc out.gz | cmp - in && echo equal"),
+        ("bzip2", "bzip2 -k in && bzip2 -dc in.bz2 | cmp - in && echo equal"),
+        ("xz", "xz -T2 -k in && xz -dc in.xz | cmp - in && echo equal"),
+        (
+            "find",
+            "find . -type f -newer /dev/null | sort; find . -name 'c*' -exec cat {} + | wc -l",
+        ),
+        ("xargs", "head -100 in | xargs -P4 -n10 sh -c 'echo \"$@\" > x$1' x; cat x1 x91"),
+        ("split", "split -l 3000 in part-; wc -l part-*"),
+        ("dd", "dd if=in of=out bs=1k skip=3 count=20 status=none"),
+        ("make", "printf 'all: a b\\na b:\\n\\tcp in $@\\n' > Makefile; make -sj3 all"),
+        (
+            "perl",
+            "perl -e 'open(F, \">\", \"out\"); if (fork) { wait } print F fileno(F), \"\\n\"'",
+        ),
+        (
+            "sqlite3",
+            "sqlite3 base 'create table t(a); insert into t values (1), (2); select sum(a) from t'",
+        ),
+        ("diff", "sed 5d in > less; diff in less; true"),
+        ("sha256sum", "sha256sum in d/e/copy"),
+        ("tee", "tee one two < in | wc -l"),
+        (
+            "flock",
+            "exec 3>lock; flock -n 3 && echo taken >&3; flock -n lock echo never || cat lock",
+        ),
+        ("git", "git init -q r 2>&1; cd r; cp ../in .; git add in; git ls-files -s; rm -rf .git"),
+        ("node", "node -e 'require(\"fs\").writeFileSync(\"out\", \"text\"); console.log(6 * 7)'"),
+        (
+            "java",
+            "printf 'class T { public static void main(String[] a) throws Exception { \
+            try (var f = new java.io.FileWriter(\"out\")) { f.write(\"text\"); } } }' > T.java; \
+            java -Xshare:auto T.java",
+        ),
+        (
+            "go",
+            "printf 'package main\\nimport \"os\"\\nfunc main() { os.WriteFile(\"out\", []byte(\"text\"), 0o666) }\\n' > t.go; \
+            GOCACHE=$PWD/../go-cache go run t.go",
+        ),
+    ];
+    for (program, script) in programs {
+        if is_installed(program) {
+            same(&format!("ordinary-{program}"), &["sh", "-c", &with_input(script)]);
+        }
+    }
+}
