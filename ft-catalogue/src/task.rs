@@ -72,7 +72,7 @@ impl Tasks {
     }
 
     /// Those of a place that a test has made.
-    #[cfg(test)]
+    #[cfg(all(test, feature = "s3"))]
     pub(crate) fn at(url: &str, place: impl Place + 'static) -> Tasks {
         Tasks { url: url.to_owned(), place: Rc::new(place) }
     }
