@@ -185,7 +185,14 @@ impl<'a> Reader<'a> {
     ///
     /// When the number of slots is not a power of two.
     pub fn resume(control: &'a SharedControl, slots: &'a [SharedSlot]) -> Reader<'a> {
-        Reader::new(control, slots, control.read.load(Relaxed))
+        let mut reader = Reader::new(control, slots, control.read.load(Relaxed));
+        // The last one has passed over what is taken before its position.
+        for ahead in reader.reserved()..slots.len() as u32 {
+            let number = reader.number(reader.position.read.wrapping_add(ahead));
+            let is_taken = slots[number as usize].marker.load(Relaxed) != marker::FREE;
+            reader.position.set_passed(number, is_taken);
+        }
+        reader
     }
 
     /// The next index to read, modulo 2^32: where a later [`Reader::new`] goes on.
@@ -247,12 +254,22 @@ impl<'a> Reader<'a> {
     /// Takes the event of the first slot from number `from` on that was passed over and is ready by now; also returns the number behind
     /// that slot.
     pub fn read_late(&mut self, from: u32) -> Option<(u32, Record)> {
-        let passed = &self.position.passed;
-        let mut slots = (from..self.slots.len() as u32)
-            .filter(|slot| passed[*slot as usize / 64] >> (slot % 64) & 1 == 1);
-        let (slot, record) = slots.find_map(|slot| Some((slot, self.take(slot)?)))?;
-        self.position.set_passed(slot, false);
-        Some((slot + 1, record))
+        let first = from / 64;
+        for word in first..self.position.passed.len() as u32 {
+            let mut passed = self.position.passed[word as usize];
+            if word == first {
+                passed &= u64::MAX << (from % 64);
+            }
+            while passed != 0 {
+                let slot = 64 * word + passed.trailing_zeros();
+                passed &= passed - 1;
+                if let Some(record) = self.take(slot) {
+                    self.position.set_passed(slot, false);
+                    return Some((slot + 1, record));
+                }
+            }
+        }
+        None
     }
 
     /// Takes the next event that is ready, wherever it is.

@@ -56,6 +56,18 @@ fn all(reader: &mut Reader<'_>) -> Vec<u64> {
 }
 
 #[test]
+fn a_reader_that_follows_another_one_reads_what_that_has_passed_over() {
+    let (control, slots) = ring(4);
+    let writer = SharedRing::new(&control, &slots);
+    (1..=3).for_each(|tsc| assert!(writer.write(event(&[]), || tsc)));
+    slots[0].marker.store(marker::BUSY, Relaxed);
+    assert_eq!(all(&mut Reader::new(&control, &slots, 0)), [2, 3]);
+    slots[0].marker.store(marker::READY, Relaxed);
+    let mut second = Reader::resume(&control, &slots);
+    assert_eq!((second.passed(), all(&mut second), second.taken()), (1, vec![1], 0));
+}
+
+#[test]
 fn a_slot_that_is_not_ready_holds_up_nobody_and_is_read_late() {
     let (control, slots) = ring(4);
     let writer = SharedRing::new(&control, &slots);

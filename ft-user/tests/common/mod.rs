@@ -39,7 +39,7 @@ pub(crate) struct Event {
 pub(crate) struct Memory {
     base: *mut u8,
     bytes: usize,
-    shared_position: u32,
+    shared_position: shared_ring::Position,
 }
 
 // SAFETY: what other threads write is atomic, and positions are kept by who holds this mutably.
@@ -94,9 +94,12 @@ impl Memory {
             libc::mmap(null, bytes, protection, libc::MAP_SHARED, file.as_raw_fd(), 0)
         };
         assert_ne!(base, libc::MAP_FAILED);
-        let mut memory = Memory { base: base.cast(), bytes, shared_position: 0 };
+        let shared_position = shared_ring::Position::default();
+        let mut memory = Memory { base: base.cast(), bytes, shared_position };
         // Another test of this process may have read from the shared ring before.
-        memory.shared_position = memory.shared().0.read.load(Acquire);
+        let (control, slots) = memory.shared();
+        let position = shared_ring::Reader::resume(control, slots).into_position();
+        memory.shared_position = position;
         memory
     }
 
@@ -184,13 +187,15 @@ impl Memory {
                 control.state.store(ring_state::FREE, Release);
             }
         }
+        // With the slots that were passed over.
+        let position = std::mem::take(&mut self.shared_position);
         let (control, slots) = self.shared();
-        let mut reader = shared_ring::Reader::new(control, slots, self.shared_position);
+        let mut reader = shared_ring::Reader::at(control, slots, position);
         while let Some(record) = reader.read_any() {
             let words = record.words.to_vec();
             events.push(event(record.commit, record.tsc, words, record.tid, true));
         }
-        self.shared_position = reader.position();
+        self.shared_position = reader.into_position();
         events.sort_by_key(|event| event.tsc);
         events
     }
