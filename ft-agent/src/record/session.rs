@@ -266,8 +266,10 @@ impl Session<'_> {
         let Session { options, collecting, server, control, notices, report, .. } = self;
         server.finish().await;
         collecting.tell(Instruction::Stop { reason: cause.reason().into(), exit_code });
-        // It hangs up.
-        let _ = collecting.over.await;
+        // It hangs up, unless it has done so already.
+        if cause != EndCause::Failed {
+            let _ = collecting.over.await;
+        }
         // Who has asked by now is told that it is over.
         drop(control);
         let finished = threads::finish(collecting.thread);

@@ -65,7 +65,7 @@ pub(crate) fn brief() -> String {
     format!("{{\"children\":{CHILDREN}}}")
 }
 
-/// Prints how many memfds of the tracer this process has: one, for `exec` leaves none.
+/// Prints how many descriptors of memfds of the tracer this process has: none, since an agent has the only one.
 pub(crate) fn last() -> String {
     member(3);
     let open = fs::read_dir("/proc/self/fd").expect("descriptors").flatten();
