@@ -4,14 +4,14 @@
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import {after, test} from 'node:test';
-import {LANE, layout} from '../../../ft-report/src/timeline/script/layout.js';
-import {around, link} from '../../../ft-report/src/timeline/script/view.js';
+import {LANE, layout} from '../../ft-report/src/timeline/script/layout.js';
+import {around, link} from '../../ft-report/src/timeline/script/view.js';
 import {close, given, visit} from './browser.js';
 import {keepShapes, shapes} from './canvas.js';
 
-/** @typedef {import('../../../ft-report/src/timeline/script/types.js').Head} Head */
-/** @typedef {import('../../../ft-report/src/timeline/script/types.js').View} View */
-/** @typedef {import('../../../ft-report/src/timeline/script/layout.js').Placed} Placed */
+/** @typedef {import('../../ft-report/src/timeline/script/types.js').Head} Head */
+/** @typedef {import('../../ft-report/src/timeline/script/types.js').View} View */
+/** @typedef {import('../../ft-report/src/timeline/script/layout.js').Placed} Placed */
 /** @typedef {import('./canvas.js').Shape} Shape */
 /** @typedef {[pid: number, tid: number, ts: number, dur: number]} OfThread */
 

@@ -4,8 +4,8 @@
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import {after, test} from 'node:test';
-import {readWindow, unpack} from '../../../ft-report/src/timeline/script/codec.js';
-import {around, link} from '../../../ft-report/src/timeline/script/view.js';
+import {readWindow, unpack} from '../../ft-report/src/timeline/script/codec.js';
+import {around, link} from '../../ft-report/src/timeline/script/view.js';
 import {close, given, visit} from './browser.js';
 
 const file = given('FT_PAGE');
@@ -20,7 +20,7 @@ const asked = JSON.parse(fs.readFileSync(given('FT_ASKED'), 'utf8'));
  */
 async function data(page) {
   await page.locator('#timeline[data-ready=true]').waitFor();
-  /** @type {import('../../../ft-report/src/timeline/script/types.js').Head} */
+  /** @type {import('../../ft-report/src/timeline/script/types.js').Head} */
   const head = JSON.parse(await page.locator('#timeline .tl-head').textContent() ?? '');
   return {head, chunks: await page.locator('#timeline .tl-chunk').allTextContents()};
 }

@@ -5,7 +5,7 @@ import {after, test} from 'node:test';
 import {close, given, visit} from './browser.js';
 
 /** @typedef {import('playwright-core').Page} Page */
-/** @typedef {import('../../../ft-report/src/timeline/script/types.js').Head} Head */
+/** @typedef {import('../../ft-report/src/timeline/script/types.js').Head} Head */
 
 const file = given('FT_PAGE');
 after(close);

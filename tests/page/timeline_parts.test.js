@@ -3,12 +3,12 @@
 import assert from 'node:assert/strict';
 import {deflateSync} from 'node:zlib';
 import {test} from 'node:test';
-import {empty, numbers, readLevel, readWindow, unpack} from '../../../ft-report/src/timeline/script/codec.js';
-import {layout, rowAt, stack} from '../../../ft-report/src/timeline/script/layout.js';
-import {Model, search, touching, whole} from '../../../ft-report/src/timeline/script/model.js';
-import * as view from '../../../ft-report/src/timeline/script/view.js';
+import {empty, numbers, readLevel, readWindow, unpack} from '../../ft-report/src/timeline/script/codec.js';
+import {layout, rowAt, stack} from '../../ft-report/src/timeline/script/layout.js';
+import {Model, search, touching, whole} from '../../ft-report/src/timeline/script/model.js';
+import * as view from '../../ft-report/src/timeline/script/view.js';
 
-/** @typedef {import('../../../ft-report/src/timeline/script/types.js').Head} Head */
+/** @typedef {import('../../ft-report/src/timeline/script/types.js').Head} Head */
 /** @typedef {[from: number, to: number, kind: number, a?: number, b?: number]} Span */
 
 /** @param {number} n @returns {number[]} */
