@@ -7,7 +7,7 @@ from pathlib import Path
 
 # Not the whole package, whose readers need more than an engine has.
 spec = importlib.util.spec_from_file_location(
-    "fleet_by_spark", Path(__file__).parents[3] / "python/src/feather_trace/spark.py"
+    "fleet_by_spark", Path(__file__).parents[2] / "python/src/feather_trace/spark.py"
 )
 driver = importlib.util.module_from_spec(spec)
 sys.modules["fleet_by_spark"] = driver
