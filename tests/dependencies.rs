@@ -54,10 +54,10 @@ fn nothing_points_back_up() {
     assert_eq!(depends_on("ft-catalogue", others), [true, false, false, false, false]);
 }
 
-/// An object store takes a hundred crates and an asynchronous runtime; the first look at this project does without.
+/// An object store takes a hundred crates; the first look at this project does without.
 #[test]
 fn only_the_feature_for_object_stores_brings_their_clients() {
-    let others = ["object_store", "tokio", "reqwest"];
+    let others = ["object_store", "hyper", "reqwest"];
     assert_eq!(depends_on("ft-agent", others), [true; 3]);
     assert_eq!(depends_with("ft-agent", &["--no-default-features"], others), [false; 3]);
 }
