@@ -178,7 +178,7 @@ fn host(test: &str, compiler: &str) -> PathBuf {
     let host = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let mut cc = Command::new(compiler);
     cc.args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-o"]).arg(&host);
-    run(cc.arg(Path::new(c::SOURCES).join("c/plugin_host.c")).arg("-ldl"));
+    run(cc.arg(Path::new(c::SOURCES).join("tests/c/plugin_host.c")).arg("-ldl"));
     host
 }
 
