@@ -8,7 +8,8 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 use ft_user::layout::{
-    DIR_BYTES, Header, MAGIC, MIN_RING_SLOTS, PAGE, RingControl, SEALS, SharedSlot, Slot, VERSION,
+    DIR_BYTES, Header, MAGIC, MIN_RING_SLOTS, PAGE, RingControl, SEALS, SharedControl, SharedSlot,
+    Slot, VERSION,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
@@ -87,6 +88,9 @@ impl Forged {
         file.set_len(self.bytes()).expect("a size");
         let memfd = Memfd { file, forged: self };
         memfd.put(0, &self.header());
+        // Nobody has taken a slot, so none is lost. Where there is no such place there is nothing to write.
+        let free = Self::SHARED + offset_of!(SharedControl, free) as u64;
+        memfd.put(free, &self.shared_slots.to_ne_bytes());
         seal(&memfd.file);
         memfd
     }
@@ -142,6 +146,17 @@ pub(crate) fn own_memfd() -> File {
     };
     let path = all.flatten().map(|entry| entry.path()).find(is_ours).expect("a memfd");
     File::options().read(true).write(true).open(path).expect("a file of ours")
+}
+
+/// Starts the tracer of this process and registers it by hand, since the library closes the descriptor that it has sent.
+pub(crate) fn recorded(socket: &str) -> File {
+    // SAFETY: no other thread of this process runs yet.
+    unsafe { std::env::set_var("FT_SOCKET", "/dev/null/none") };
+    ft_user::init().expect("the tracer starts");
+    let memfd = own_memfd();
+    wait_for_answer(&register(socket, &memfd));
+    ft_user::enable("*");
+    memfd
 }
 
 /// A socket that is to be connected.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use ft_user::layout::{Header, PAGE, RingControl, SharedControl, SharedSlot, commit, marker};
 use ft_user::sync::Mutex;
 
-use crate::forged::own_memfd;
+use crate::forged::recorded;
 
 /// A process that records, with one thread, and the file behind its rings.
 pub(crate) struct OwnRings {
@@ -26,12 +26,8 @@ pub(crate) struct OwnRings {
 impl OwnRings {
     /// Registers this process, and waits until its locks are recorded.
     pub(crate) fn record(socket: &str) -> OwnRings {
-        // SAFETY: no other thread of this process runs yet.
-        unsafe { std::env::set_var("FT_SOCKET", socket) };
-        ft_user::init().expect("the tracer starts");
-        ft_user::enable("*");
+        let memfd = recorded(socket);
         drop(Mutex::named("stolen", 0).lock());
-        let memfd = own_memfd();
         let number = |at: u64| {
             let mut bytes = [0; 8];
             memfd.read_exact_at(&mut bytes, at).expect("a file of ours");

@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use ft_trace::tables::UserEvent;
 
 use crate::Attack;
-use crate::forged::{connection, hello, own_memfd};
+use crate::forged::{connection, hello, recorded};
 use crate::stage::{Attacker, Stage};
 
 pub(crate) const ATTACK: Attack = Attack { name: "twice", program, test };
@@ -16,11 +16,7 @@ const REGISTRATIONS: usize = 20;
 const EVENTS: u64 = 5_000;
 
 fn program(attacker: &Attacker) {
-    // SAFETY: no other thread of this process runs yet.
-    unsafe { std::env::set_var("FT_SOCKET", &attacker.socket) };
-    ft_user::init().expect("the tracer starts");
-    ft_user::enable("*");
-    let memfd = own_memfd();
+    let memfd = recorded(&attacker.socket);
     for n in 0..REGISTRATIONS {
         // SAFETY: no other thread of this process runs; the child calls the kernel only.
         let child = if n % 2 == 0 { 0 } else { unsafe { libc::fork() } };
