@@ -70,12 +70,19 @@ pub(crate) fn check() -> Result<&'static str> {
     Ok("what its sources make")
 }
 
-/// An object without the hashes in its symbols' names (`17h`, 16 digits), which follow from where the sources lie.
+/// An object without what follows from where the sources lie: the disambiguators of crates (`Cs…_` of symbols) and the hashes of
+/// constants without a name (`anon.…`).
 fn without_hashes(mut object: Vec<u8>) -> Vec<u8> {
-    let is_hash = |digits: &[u8]| digits.iter().all(u8::is_ascii_hexdigit);
-    for at in 0..object.len().saturating_sub(19) {
-        if &object[at..at + 3] == b"17h" && is_hash(&object[at + 3..at + 19]) {
-            object[at + 3..at + 19].fill(b'0');
+    for (name, most) in [(&b"Cs"[..], 11), (b"anon.", 32)] {
+        for at in 0..object.len().saturating_sub(name.len() + most) {
+            let digits = &mut object[at..at + name.len() + most];
+            if let Some(digits) = digits.strip_prefix(name).map(<[u8]>::len) {
+                let from = at + name.len();
+                let hash =
+                    object[from..from + digits].iter().take_while(|b| b.is_ascii_alphanumeric());
+                let length = hash.count();
+                object[from..from + length].fill(b'0');
+            }
         }
     }
     object
