@@ -73,15 +73,11 @@ pub(crate) fn check() -> Result<&'static str> {
 /// An object without what follows from where the sources lie: the disambiguators of crates (`Cs…_` of symbols) and the hashes of
 /// constants without a name (`anon.…`).
 fn without_hashes(mut object: Vec<u8>) -> Vec<u8> {
-    for (name, most) in [(&b"Cs"[..], 11), (b"anon.", 32)] {
-        for at in 0..object.len().saturating_sub(name.len() + most) {
-            let digits = &mut object[at..at + name.len() + most];
-            if let Some(digits) = digits.strip_prefix(name).map(<[u8]>::len) {
-                let from = at + name.len();
-                let hash =
-                    object[from..from + digits].iter().take_while(|b| b.is_ascii_alphanumeric());
-                let length = hash.count();
-                object[from..from + length].fill(b'0');
+    for (name, most) in [("Cs", 11), ("anon.", 32)] {
+        for at in name.len()..object.len().saturating_sub(most) {
+            if object[..at].ends_with(name.as_bytes()) {
+                let hash = object[at..at + most].iter_mut();
+                hash.take_while(|byte| byte.is_ascii_alphanumeric()).for_each(|byte| *byte = b'0');
             }
         }
     }
