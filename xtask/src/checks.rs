@@ -8,23 +8,27 @@ use crate::{
 };
 
 /// A check, and what it is called in a report.
-type Check = (&'static str, fn() -> Result<()>);
+pub(crate) type Check = (&'static str, fn() -> Result<()>);
 
-/// All checks.
-const ALL: [Check; 8] = [
+/// Checks that use all CPUs, or that tests wait for.
+pub(crate) const FIRST: [Check; 5] = [
     ("formatting", formatting),
     ("the packaged BPF object", packaged_object),
     ("lints", lints),
-    ("each choice of features", features::check),
     ("documentation", documentation),
     ("examples of the documentation", examples),
-    ("tests of features", tests_of_features),
+];
+
+/// Checks of which each step takes one CPU: they run beside the tests.
+pub(crate) const BESIDE: [Check; 3] = [
+    ("each choice of features", features::check),
+    ("ft-user without sites", features::without_sites),
     ("tokio's hooks", tokio_hooks),
 ];
 
-/// Runs all, whatever fails.
-pub(crate) fn run() -> Vec<(String, Result<()>)> {
-    ALL.iter().map(|(name, check)| ((*name).to_owned(), check())).collect()
+/// Runs these, whatever fails.
+pub(crate) fn run(checks: &[Check]) -> impl Iterator<Item = (&'static str, Result<()>)> {
+    checks.iter().map(|(name, check)| (*name, check()))
 }
 
 fn formatting() -> Result<()> {
@@ -55,13 +59,6 @@ fn documentation() -> Result<()> {
 
 fn examples() -> Result<()> {
     step(cargo().args(["test", "--workspace", "--all-features", "--doc", "--no-fail-fast"]))
-}
-
-/// Of what the quick tier builds without.
-fn tests_of_features() -> Result<()> {
-    let with = ["test", "--package", "ft-user", "--all-features", "--lib"];
-    let programs = ["lock_api", "lock_api_0_4", "slice", "locks"].map(|name| ["--test", name]);
-    step(cargo().args(with).args(programs.as_flattened()))
 }
 
 /// Tokio's hooks of tasks, for which all that uses tokio must be built.

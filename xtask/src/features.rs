@@ -14,11 +14,11 @@ use crate::workspace::{cargo, run, step, target_dir};
 /// The version of `cargo-hack`.
 const VERSION: &str = "0.6.46";
 
-/// Checks all of that. Installs `cargo-hack` into the target folder where it is missing, and says so first.
+/// Checks each combination. Installs `cargo-hack` into the target folder where it is missing, and says so first.
 ///
 /// # Errors
 ///
-/// When it cannot be installed, or a combination of features does not check.
+/// When it cannot be installed, or a combination does not check.
 pub(crate) fn check() -> Result<()> {
     let hack = installed()?;
     step(Command::new(hack).args([
@@ -29,8 +29,15 @@ pub(crate) fn check() -> Result<()> {
         "--depth",
         "2",
         "--quiet",
-    ]))?;
-    // All targets: most tests are for what has sites, and those that are left must compile.
+    ]))
+}
+
+/// Lints `ft-user` without sites. All targets: most tests are for what has sites, and those that are left must compile.
+///
+/// # Errors
+///
+/// When the lints find something.
+pub(crate) fn without_sites() -> Result<()> {
     let mut off = cargo();
     off.args(["clippy", "--package", "ft-user", "--all-targets", "--all-features"]);
     off.args(["--", "-D", "warnings"]).env("RUSTFLAGS", "--cfg ft_off");

@@ -174,6 +174,8 @@ pub(crate) const QUICK: &[&str] = &[
     "ft-user gone_threads",
     "ft-user left_event",
     "ft-user left_reading",
+    "ft-user lock_api",
+    "ft-user lock_api_0_4",
     "ft-user lock_order",
     "ft-user locks",
     "ft-user loss_begins",
@@ -185,6 +187,7 @@ pub(crate) const QUICK: &[&str] = &[
     "ft-user sites",
     "ft-user sleds",
     "ft-user sleds_unasked",
+    "ft-user slice",
     "ft-user stack",
     "ft-user stress",
     "ft-user tasks",
@@ -211,11 +214,9 @@ pub(crate) const QUICK_PARTS: [(&str, &[&str]); 2] = [
     ("tests stored", &[]),
 ];
 
-/// Programs that nothing of this runs as they are: a model, which is built in its own way, and tests of features that are built
-/// with these ([`Besides::Checks`]).
+/// A model, which is built in its own way.
 #[cfg(test)]
-const ELSEWHERE: [&str; 4] =
-    ["ft-user lock_api", "ft-user lock_api_0_4", "ft-user loom", "ft-user slice"];
+const ELSEWHERE: [&str; 1] = ["ft-user loom"];
 
 /// Kernel tests that the quick tier runs at least, where it may: less is a failure.
 pub(crate) const LEAST_KERNEL_TESTS: usize = 20;

@@ -80,7 +80,7 @@ fn run(args: &[String]) -> Result<ExitCode> {
     };
     match command {
         "run-agent" => return run_agent::run(after_dashes(rest)),
-        "test" => test::run(rest)?,
+        "test" => test::main(rest)?,
         "bench" => bench::run(rest)?,
         "paper" => paper::run(rest)?,
         "kernels" => kernels::run(rest)?,

@@ -5,10 +5,10 @@ use std::{
     fs::{self, File},
     io::{self, Write as _},
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::{Child, Command, ExitStatus, Stdio},
     sync::{LazyLock, Mutex, PoisonError},
     thread,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, bail};
@@ -150,26 +150,36 @@ fn lanes(programs: Vec<Program>) -> (Vec<Program>, Vec<Program>) {
     (real_time, others)
 }
 
+/// The longest that a program of tests may take: one that hangs fails, and the others go on.
+const LIMIT: Duration = Duration::from_secs(30 * 60);
+
 /// Runs one program, and prints what it has printed.
 fn run_one(program: &Program, logs: &Path, set: impl Fn(&mut Command)) -> Result<Ended> {
-    println!("+ {}", program.name);
+    static BEGAN: LazyLock<Instant> = LazyLock::new(Instant::now);
+    println!("+ {}, {} s after the first", program.name, BEGAN.elapsed().as_secs());
     let began = Instant::now();
     let path = logs.join(format!("{}.log", program.name.replace(' ', "-")));
     let log = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
-    let mut command = match own_sockets() {
-        true => in_own_mounts(&program.executable),
-        false => Command::new(&program.executable),
-    };
+    let mut command = with_default_signals();
+    if own_sockets() {
+        command.args(IN_OWN_MOUNTS);
+    }
+    command.arg(&program.executable);
     set(&mut command);
     command.args(&program.arguments);
     command.current_dir(&program.package).env("CARGO_MANIFEST_DIR", &program.package);
     command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
-    let status = command.status().context("could not be started")?;
+    let child = command.spawn().context("could not be started")?;
+    let status = ended_within(child, LIMIT)?;
     let said = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let said = String::from_utf8_lossy(&said);
     let seconds = began.elapsed().as_secs();
     write!(io::stdout().lock(), "\n     {}, {seconds} s\n{said}", program.name)?;
-    let error = (!status.success()).then(|| format!("{status}{}", failures(&said)));
+    let error = match status {
+        Some(status) if status.success() => None,
+        Some(status) => Some(format!("{status}{}", failures(&said))),
+        None => Some(format!("killed after {} s{}", LIMIT.as_secs(), failures(&said))),
+    };
     let tests = counted(&said, error.is_some());
     Ok(Ended { name: program.name.clone(), tests, seconds, error })
 }
@@ -191,21 +201,48 @@ fn counted(said: &str, has_failed: bool) -> (usize, usize) {
     (passed, failed.max(usize::from(has_failed)))
 }
 
-/// Runs a program that has [`SOCKETS`] for itself and its children.
-fn in_own_mounts(executable: &Path) -> Command {
-    let script = format!(
-        "mkdir -p {SOCKETS} && mount -t tmpfs -o mode=755 tmpfs {SOCKETS} && exec \"$0\" \"$@\""
-    );
-    let mut command = Command::new("unshare");
-    command.args(["--mount", "--", "sh", "-c", &script]).arg(executable);
+/// Waits for a program, which is killed if it takes longer: then there is no status.
+fn ended_within(mut child: Child, limit: Duration) -> Result<Option<ExitStatus>> {
+    let end = Instant::now() + limit;
+    while Instant::now() < end {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    child.kill()?;
+    child.wait()?;
+    Ok(None)
+}
+
+/// Runs a program that ends at the signals of a terminal, though a shell that put this run into the background has it ignore them:
+/// tests end recordings by them.
+fn with_default_signals() -> Command {
+    let mut command = Command::new("env");
+    command.arg("--default-signal=HUP,INT,QUIT");
     command
 }
+
+/// Runs a program that has [`SOCKETS`] for itself and its children.
+const IN_OWN_MOUNTS: [&str; 6] = [
+    "unshare",
+    "--mount",
+    "--",
+    "sh",
+    "-c",
+    "mkdir -p /run/feather-trace && mount -t tmpfs -o mode=755 tmpfs /run/feather-trace && exec \"$0\" \"$@\"",
+];
 
 /// Whether this process may make such a namespace: only root may, and only root's agents listen there.
 fn own_sockets() -> bool {
     static MAY: LazyLock<bool> = LazyLock::new(|| {
-        let mut nothing = in_own_mounts(Path::new("true"));
-        nothing.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut nothing = with_default_signals();
+        nothing
+            .args(IN_OWN_MOUNTS)
+            .arg("true")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         nothing.status().is_ok_and(|status| status.success())
     });
     *MAY
@@ -239,6 +276,8 @@ fn indented<'a>(lines: impl Iterator<Item = &'a str>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::ExitStatusExt as _;
+
     use super::*;
 
     #[test]
@@ -313,6 +352,27 @@ mod tests {
         };
         assert_eq!((&**name, *tests, &**error), ("a test", (0, 1), "exit status: 7\n    why"));
         fs::remove_dir_all(&folder).expect("removed");
+    }
+
+    #[test]
+    fn a_program_that_takes_too_long_is_killed() {
+        let start = |script| Command::new("sh").args(["-c", script]).spawn().expect("a shell");
+        let limit = Duration::from_secs(3600);
+        let status = ended_within(start("exit 3"), limit).expect("it is waited for");
+        assert_eq!(status.and_then(|status| status.code()), Some(3));
+        let status = ended_within(start("exec sleep 3600"), Duration::ZERO);
+        assert_eq!(status.expect("it is killed"), None);
+    }
+
+    #[test]
+    fn programs_end_at_the_signals_of_a_terminal() {
+        // What a shell does to what it puts into the background.
+        let mut command = Command::new("sh");
+        command.args(["-c", "trap '' INT; exec \"$@\"", "sh"]);
+        let within = with_default_signals();
+        command.arg(within.get_program()).args(within.get_args());
+        let status = command.args(["sh", "-c", "kill -INT $$; sleep 1"]).status();
+        assert_eq!(status.expect("a shell").signal(), Some(2));
     }
 
     #[test]

@@ -6,7 +6,6 @@ use std::{
     path::{Path, PathBuf},
     process::Command,
     thread,
-    time::Instant,
 };
 
 use anyhow::{Result, bail};
@@ -69,7 +68,7 @@ impl Asked<'_> {
 /// # Errors
 ///
 /// When something fails, which is named once more at the end.
-pub(crate) fn run(args: &[String]) -> Result<()> {
+pub(crate) fn main(args: &[String]) -> Result<()> {
     match Asked::of(args)? {
         Asked::Tiers(is_quick, groups) => tiers(is_quick, &groups),
         Asked::List => {
@@ -103,11 +102,9 @@ fn tiers(is_quick: bool, groups: &[&Group]) -> Result<()> {
     }
     let mut report = Report::default();
     let mut ledger = Ledger::new()?;
-    if is_quick {
-        quick(&mut report, &mut ledger);
-    }
-    if !groups.is_empty() {
-        others(groups, &mut report, &mut ledger)?;
+    match groups {
+        [] => quick(&mut report, &mut ledger),
+        _ => others(is_quick, groups, &mut report, &mut ledger)?,
     }
     println!("{}", ledger.counted().summary());
     report.print()
@@ -133,37 +130,40 @@ const QUICK_PACKAGES: [&str; 12] = [
     "ft-agent/top,ft-agent/flamegraph",
 ];
 
-/// The quick tier: it installs nothing.
+/// The quick tier alone: it installs nothing.
 fn quick(report: &mut Report, ledger: &mut Ledger) {
-    let began = Instant::now();
     let mut row = Row::new("quick");
-    let ran = quick_programs().and_then(|programs| {
-        let logs = target_dir().join("tests");
-        programs::run(programs, &logs, |program| {
-            _ = program.envs([ledger.variable()]).env(BUILT, "1")
-        })
-    });
-    ledger.read();
-    match ran {
-        Ok(ended) => {
-            ended.iter().for_each(|ended| row.add(ended));
-            let enough = ledger.counted().at_least(LEAST_KERNEL_TESTS, ledger::may_record());
-            enough.unwrap_or_else(|error| row.failed("kernel tests", &error.to_string()));
+    row.timed(|row| {
+        let ran = quick_programs().and_then(|programs| run(programs, &[], ledger));
+        match ran {
+            Ok(ended) => ended.iter().for_each(|ended| row.add(ended)),
+            Err(error) => row.failed("the quick tier", &format!("{error:#}")),
         }
-        Err(error) => row.failed("the quick tier", &format!("{error:#}")),
-    }
-    row.seconds = began.elapsed().as_secs();
+        enough(row, ledger);
+    });
     report.rows.push(row);
 }
 
-/// Builds the programs of the quick tier.
+/// Holds that enough of the tests of the quick tier have really recorded.
+fn enough(row: &mut Row, ledger: &mut Ledger) {
+    ledger.read();
+    let enough = ledger.counted().at_least(LEAST_KERNEL_TESTS, ledger::may_record());
+    enough.unwrap_or_else(|error| row.failed("kernel tests", &error.to_string()));
+}
+
+/// The targets of the quick tier, for cargo.
+fn quick_targets() -> impl Iterator<Item = &'static str> {
+    let of_tests = QUICK.iter().filter_map(|name| name.split(' ').nth(1));
+    ["--lib", "--bin", "xtask"].into_iter().chain(of_tests.flat_map(|target| ["--test", target]))
+}
+
+/// Builds the programs of the quick tier, with few crates.
 fn quick_programs() -> Result<Vec<Program>> {
     bpf();
-    let parts = QUICK_PARTS.iter().map(|(name, _)| name);
-    let targets = QUICK.iter().chain(parts).filter_map(|name| name.split(' ').nth(1));
+    let parts = QUICK_PARTS.iter().filter_map(|(name, _)| name.split(' ').nth(1));
     let mut build = cargo();
-    build.args(["test", "--no-run"]).args(QUICK_PACKAGES).args(["--lib", "--bin", "xtask"]);
-    let built = programs::build(build.args(targets.flat_map(|target| ["--test", target])))?;
+    build.args(["test", "--no-run"]).args(QUICK_PACKAGES).args(quick_targets());
+    let built = programs::build(build.args(parts.flat_map(|target| ["--test", target])))?;
     let mut programs: Vec<Program> = built.into_iter().filter_map(quick_part).collect();
     // With the crates of the tests, which are there.
     let run = ["--bin", "ft-agent", "--example", "subject"];
@@ -204,37 +204,59 @@ fn bpf() {
     }
 }
 
-/// The groups: what they need is installed, if one may, and built once for all of them.
-fn others(groups: &[&Group], report: &mut Report, ledger: &mut Ledger) -> Result<()> {
+/// The groups: what they need is installed, if one may, and built once for all of them, and for the quick tier if it is asked for.
+fn others(
+    is_quick: bool,
+    groups: &[&Group],
+    report: &mut Report,
+    ledger: &mut Ledger,
+) -> Result<()> {
     let may = installed(groups)?;
     bpf();
     if groups.iter().any(|group| group.bpf) && Toolchain::find().is_ok() {
         build_ebpf::run()?;
     }
+    let (mut quick, mut build) = (Row::new("quick"), Row::new("build"));
     let mut rows: Vec<Row> = groups.iter().map(|group| Row::new(group.name)).collect();
     let of = |besides| groups.iter().position(|group| group.besides == besides);
     let tools: Vec<_> = groups.iter().flat_map(|group| group.tools).copied().collect();
-    // What tests use is downloaded while the code is checked.
-    let tools = thread::scope(|scope| {
+    // What tests use is downloaded while the code is compiled.
+    let (tools, programs) = thread::scope(|scope| {
         let tools = scope.spawn(|| tools::ensure(&tools, may));
-        if let Some(at) = of(Besides::Checks) {
-            let all = |row: &mut Row| {
-                checks::run().into_iter().for_each(|(name, check)| row.step(&name, check));
-            };
-            rows[at].timed(all);
-        }
-        tools.join().unwrap_or_else(|panic| resume_unwind(panic))
-    })?;
-    match group_programs(groups, &tools, ledger) {
-        Ok(ended) => {
-            for ended in &ended {
-                let at = groups.iter().position(|group| group.programs.contains(&&*ended.name));
-                let row = &mut rows[at.expect("programs of groups are run")];
-                row.add(ended);
-                row.seconds += ended.seconds;
-            }
-        }
-        Err(error) => rows[0].failed("the tests of the groups", &format!("{error:#}")),
+        let mut programs = Vec::new();
+        build.timed(|row| match group_programs(is_quick, groups) {
+            Ok(built) => programs = built,
+            Err(error) => row.failed("the tests", &format!("{error:#}")),
+        });
+        (tools.join().unwrap_or_else(|panic| resume_unwind(panic)), programs)
+    });
+    let tools = tools?;
+    let checks = of(Besides::Checks);
+    if let Some(at) = checks {
+        rows[at].timed(|row| {
+            checks::run(&checks::FIRST).for_each(|(name, check)| row.step(name, check))
+        });
+    }
+    // The first tests wait for what they record: there is time for what takes one CPU.
+    let (ended, beside) = thread::scope(|scope| {
+        let beside =
+            checks.map(|_| scope.spawn(|| checks::run(&checks::BESIDE).collect::<Vec<_>>()));
+        let ended = run(programs, &tools, ledger);
+        let beside =
+            beside.map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        (ended, beside)
+    });
+    if let (Some(at), Some(beside)) = (checks, beside) {
+        beside.into_iter().for_each(|(name, check)| rows[at].step(name, check));
+    }
+    for ended in &ended? {
+        let at = groups.iter().position(|group| group.programs.contains(&&*ended.name));
+        let row = at.map_or(&mut quick, |at| &mut rows[at]);
+        row.add(ended);
+        row.seconds += ended.seconds;
+    }
+    if is_quick {
+        enough(&mut quick, ledger);
     }
     ledger.read();
     if let Some(at) = of(Besides::Kernels) {
@@ -251,6 +273,8 @@ fn others(groups: &[&Group], report: &mut Report, ledger: &mut Ledger) -> Result
         };
         rows[at].timed(checked);
     }
+    report.rows.push(build);
+    report.rows.extend(is_quick.then_some(quick));
     report.rows.extend(rows);
     Ok(())
 }
@@ -266,25 +290,42 @@ fn kernels(row: &mut Row, ledger: &mut Ledger, python: Option<&Path>) {
     }
 }
 
-/// Builds and runs the programs of tests of these groups.
-fn group_programs(
-    groups: &[&Group],
-    tools: &[(&'static str, PathBuf)],
-    ledger: &Ledger,
-) -> Result<Vec<Ended>> {
+/// Builds the programs of tests of these groups, and of the quick tier if it is asked for: then all of what it takes a part of.
+fn group_programs(is_quick: bool, groups: &[&Group]) -> Result<Vec<Program>> {
     let names: Vec<&str> = groups.iter().flat_map(|group| group.programs).copied().collect();
-    if names.is_empty() {
+    let parts = QUICK_PARTS.iter().filter(|(name, _)| is_quick && !names.contains(name));
+    let parts: Vec<&str> = parts.map(|(name, _)| *name).collect();
+    if names.is_empty() && !is_quick {
         return Ok(Vec::new());
     }
     let mut test = cargo();
     test.args(["test", "--no-run", "--workspace", "--all-features"]);
-    for name in &names {
+    for name in names.iter().chain(&parts) {
         let (kind, target) = name.rsplit_once(' ').unwrap_or(("", name));
         test.args([if kind.ends_with(" bench") { "--bench" } else { "--test" }, target]);
     }
-    let mut programs = programs::build(&mut test)?;
-    programs.retain(|program| names.contains(&&*program.name));
+    if is_quick {
+        test.args(quick_targets());
+    }
+    let asked = |program: Program| match names.contains(&&*program.name) {
+        true => Some(program),
+        false => quick_part(program).filter(|_| is_quick),
+    };
+    let mut programs: Vec<Program> =
+        programs::build(&mut test)?.into_iter().filter_map(asked).collect();
+    if is_quick {
+        programs.extend(programs::build(&mut loom())?);
+    }
     build::for_tests()?;
+    Ok(programs)
+}
+
+/// Runs programs of tests, which are built.
+fn run(
+    programs: Vec<Program>,
+    tools: &[(&'static str, PathBuf)],
+    ledger: &Ledger,
+) -> Result<Vec<Ended>> {
     programs::run(programs, &target_dir().join("tests"), |program| {
         program.envs(tools.iter().cloned()).envs([ledger.variable()]).env(BUILT, "1");
     })

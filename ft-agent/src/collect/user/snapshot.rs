@@ -2,7 +2,8 @@
 //!
 //! Rule: a ring is copied to memory first, as fast as memory allows, and written to the spool then. The copy begins with the oldest
 //! slot. Where the thread has overwritten what comes next, the copy goes on so far ahead of it that it is not overtaken again, and
-//! up to what is the newest then: at most a quarter of the ring ahead.
+//! up to what is the newest then: at most a quarter of the ring ahead. Who was overtaken goes on with what is written meanwhile until
+//! half of the ring is copied, since the copying thread may have lost its CPU.
 
 use std::mem::size_of;
 use std::ops::Range;
@@ -24,8 +25,8 @@ const COPIED_AT_ONCE: usize = 1 << 18;
 const FIRST_LEAD: u64 = 64;
 const FURTHER: u64 = 8;
 
-/// Slots that are copied of a ring at once, in rings: a thread that overtakes again and again is given up.
-const RINGS: u64 = 2;
+/// Slots that are looked at in a ring, in rings: a thread that overtakes again and again is given up.
+const RINGS: u64 = 16;
 
 /// Runs of slots without holes.
 type Runs = Vec<(u64, Range<usize>)>;
@@ -81,6 +82,9 @@ impl Source {
                 copy.end = head;
                 work.spend(1);
                 continue;
+            }
+            if tail >= copy.end && copy.lead > FIRST_LEAD && copy.copied < ring.len() / 2 {
+                copy.end = head;
             }
             if tail >= copy.end {
                 copy.done = true;
