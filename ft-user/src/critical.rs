@@ -86,9 +86,10 @@ impl Lock {
         }
     }
 
-    /// Holds the lock until [`Lock::after_fork`].
-    pub(crate) fn before_fork(&self) {
+    /// Holds the lock until [`Lock::after_fork`], and does this at first.
+    pub(crate) fn before_fork(&self, first: impl FnOnce(&Held<'_>)) {
         let mut held = self.hold();
+        first(&held);
         // SAFETY: this thread holds the lock.
         unsafe { *self.at_fork.get() = held.signals.take() };
         core::mem::forget(held);

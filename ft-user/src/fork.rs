@@ -39,7 +39,7 @@ unsafe extern "C" {
 }
 
 unsafe extern "C" fn before() {
-    LOCK.before_fork();
+    LOCK.before_fork(process::note_own_ring);
 }
 
 unsafe extern "C" fn in_parent() {

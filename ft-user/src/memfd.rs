@@ -1,7 +1,7 @@
 //! The memfd of this process: sizes, creation, seals, mapping.
 //!
 //! The header, the directory and the shared ring are mapped at once (5 MiB of addresses, backed where
-//! touched), each ring when a thread first claims it ([`mapped`](crate::mapped)), for which no descriptor is needed.
+//! touched), each ring when a thread first claims it ([`crate::mapped`]), for which no descriptor is needed.
 
 use core::ptr::{self, NonNull};
 use core::sync::atomic::Ordering::*;

@@ -4,7 +4,7 @@
 //! [`Text`] means "may modify the text of this process". It refuses whatever is not a trigger. It writes
 //! through `/proc/PID/mem`, for which the kernel gives the process a private copy of the page, so that no
 //! page is ever writable and executable. Where the kernel forbids this to a process for its own text, or the process cannot open the
-//! file ([`memory`]), [`Text::own`] falls back to `mprotect` and restores the protection.
+//! file (`memory`), [`Text::own`] falls back to `mprotect` and restores the protection.
 //!
 //! # Why one byte is enough
 //!

@@ -173,6 +173,32 @@ pub(crate) fn memfd() -> Option<Memfd> {
     Some(unsafe { Memfd::from_parts(base, config) })
 }
 
+/// The ring of the thread that forks, as it was before the fork: the parent's thread may write on while the child looks.
+struct AtFork {
+    own: AtomicPtr<RingControl>,
+    head: AtomicU64,
+    unfinished: AtomicU32,
+}
+
+static AT_FORK: AtFork = AtFork {
+    own: AtomicPtr::new(ptr::null_mut()),
+    head: AtomicU64::new(0),
+    unfinished: AtomicU32::new(0),
+};
+
+/// Before a fork, on the thread that forks: what its child is to know of its ring.
+pub(crate) fn note_own_ring(_held: &Held<'_>) {
+    let own = memfd().and_then(|memfd| Some((claim::own()?, memfd.config().ring_slots)));
+    AT_FORK
+        .own
+        .store(own.map_or(ptr::null_mut(), |(own, _)| ptr::from_ref(own).cast_mut()), Relaxed);
+    // SAFETY: a ring of this process is mapped, with as many slots.
+    if let Some(ring) = own.and_then(|(own, slots)| unsafe { Ring::new(own, slots) }) {
+        AT_FORK.head.store(ring.control.head.load(Relaxed), Relaxed);
+        AT_FORK.unfinished.store(ring.unfinished(), Relaxed);
+    }
+}
+
 /// In a forked child of a process that has started: gives it a memfd of its own, and takes the parent's away. Returns its descriptor.
 ///
 /// Whatever a signal handler has interrupted that has forked, it can go on: an event that is not yet reserved is written to the child's
@@ -194,8 +220,7 @@ pub(crate) unsafe fn begin_child(held: &Held<'_>) -> Option<OfMemfd> {
         intern::write_all(&directory);
         new.header().counting.store(counting.0, Relaxed);
     }
-    // By the number that the thread had in the parent.
-    let own = claim::own().map(NonNull::from);
+    let own = NonNull::new(AT_FORK.own.load(Relaxed));
     claim::begin_child();
     // SAFETY: as the caller says, and what may be in use stays mapped; `own` is mapped here, with as many slots.
     unsafe {
@@ -227,10 +252,8 @@ unsafe fn inherit(
     own: NonNull<RingControl>,
     counting: Counting,
 ) -> bool {
-    // SAFETY: the caller vouches for it.
-    let ring = unsafe { Ring::new(own.as_ptr(), memfd.config().ring_slots) };
-    let (Some(ring), Some(fd)) = (ring, file.number()) else { return false };
-    let (head, unfinished) = (ring.control.head.load(Relaxed), ring.unfinished());
+    let Some(fd) = file.number() else { return false };
+    let (head, unfinished) = (AT_FORK.head.load(Relaxed), AT_FORK.unfinished.load(Relaxed));
     // SAFETY: as above; a child has one thread, which is here.
     unsafe {
         mapped::replace(memfd, fd, own, |own| {

@@ -27,7 +27,7 @@
 //! thread may wait for room ([`crate::wait`]).
 //!
 //! In [`Mode::Overwrite`] no event is lost. There the limit only has the writer look, once in a part of a lap, whether it would
-//! overwrite a write that it has not finished ([`crate::guard`]).
+//! overwrite a write that it has not finished (`guard`).
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 

@@ -189,3 +189,35 @@ fn by_calls_without_handlers() {
     beside("vfork", 100);
     beside("clone", 100);
 }
+
+/// The ring that the child looks at is the parent's, who writes on at once.
+#[test]
+fn what_the_parent_writes_meanwhile_is_no_loss_of_the_child() {
+    common::start(ft_user::Config::default());
+    ft_user::enable("fork.beside");
+    let write = |n: u64| ft_user::event!("fork.beside", n: u64);
+    write(0);
+    for _ in 0..scaled(300) {
+        // SAFETY: the child makes a system call, and waits for its end.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            // SAFETY: stops this process, which is ended then.
+            unsafe { libc::raise(libc::SIGSTOP) };
+        }
+        let mut status = 0;
+        // SAFETY: waits for our own child.
+        while unsafe { libc::waitpid(child, &mut status, libc::WNOHANG | libc::WUNTRACED) } == 0 {
+            (0..1000).for_each(write);
+            Memory::own().take();
+        }
+        assert!(libc::WIFSTOPPED(status), "{status:#x}");
+        let memory = Memory::of(child as u32);
+        let lost: Vec<u32> = memory.rings().map(|ring| ring.cut_by_fork.load(Relaxed)).collect();
+        // SAFETY: ends our own child.
+        unsafe {
+            libc::kill(child, libc::SIGKILL);
+            libc::waitpid(child, std::ptr::null_mut(), 0);
+        }
+        assert_eq!(lost, [0], "what its parent was writing is not the child's");
+    }
+}

@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 fn build() -> PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("off");
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--quiet", "--offline", "--all-features", "--example", "embed"]);
+    cargo.args(["build", "--quiet", "--all-features", "--example", "embed"]);
     cargo.args(["--manifest-path", concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")]);
     cargo.arg("--target-dir").arg(&target).env("RUSTFLAGS", "--cfg ft_off");
     said(cargo.env_remove("CARGO_ENCODED_RUSTFLAGS"));

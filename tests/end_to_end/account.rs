@@ -28,14 +28,15 @@ fn what_processes_that_fork_have_written_is_stored_or_lost() {
                 found.entry(event.pid.0).or_default()[0] += 1;
             }
         }
-        for loss in trace.rows::<LossRow>().map(|loss| loss.expect("a row")) {
+        let losses: Vec<LossRow> = trace.rows().map(|loss| loss.expect("a row")).collect();
+        for loss in &losses {
             found.entry(loss.pid.0).or_default()[1] += loss.count;
         }
         let lost: i64 = found.values().map(|[_, lost]| lost).sum();
         let all: i64 = written.values().sum();
         harness::gate::measured(&format!("{lost} of {all} events lost, rings of {size}"));
         let sums = found.iter().map(|(&pid, [stored, lost])| (pid, stored + lost)).collect();
-        assert_eq!(written, sums, "rings of {size}: {found:?}");
+        assert_eq!(written, sums, "rings of {size}: {found:?}\n{losses:#?}");
         // What nobody read at the begin has no room in the others.
         assert!(lost > 0 || size == "8M", "rings of {size} were never full");
         std::fs::remove_dir_all(&dir).expect("a folder");

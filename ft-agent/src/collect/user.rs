@@ -43,7 +43,6 @@ use losses::LostEvents;
 use offence::Offences;
 use owners::Owners;
 use ring::{Look, Owned};
-use shared::Ended;
 
 /// From which event on a process is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -287,7 +286,7 @@ impl Source {
         let mut round = Round::default();
         work.spend(work::SOURCE);
         // First, for it holds little.
-        self.drain_shared(now_ns, None, &mut round, work, sink)?;
+        self.drain_shared(now_ns, &mut round, work, sink)?;
         let used = self.rings_used();
         for turn in 0..used {
             if work.is_done() {
@@ -353,7 +352,7 @@ impl Source {
         let (mut round, mut left) = (Round::default(), share.clone());
         let done = self.finish_rings(now_ns, ended, goes_on, &mut round, &mut left, sink)?;
         if done {
-            self.drain_shared(now_ns, Some(Ended(ended)), &mut round, &mut left, sink)?;
+            self.drain_shared(now_ns, &mut round, &mut left, sink)?;
         }
         let done = done && !(goes_on && left.is_done());
         for paid in [&mut self.last.work, work] {
@@ -364,6 +363,7 @@ impl Source {
         }
         self.drain_directory(sink)?;
         if done {
+            self.tell_unfinished_shared(ended, sink)?;
             self.tell_hidden(sink)?;
         }
         self.count();

@@ -40,6 +40,12 @@ impl Work {
         Work { left: LAST }
     }
 
+    /// So many slots.
+    #[cfg(test)]
+    pub(super) fn of(slots: i64) -> Work {
+        Work { left: slots }
+    }
+
     /// So much was done; the last step may be more than was left.
     pub(super) fn spend(&mut self, slots: u64) {
         self.left = self.left.saturating_sub_unsigned(slots);

@@ -6,7 +6,7 @@
 //!                                                         └─> closed segments ─> conversion behind the recording
 //! ```
 //!
-//! The control plane ([`control`](crate::control)) runs on this thread; the collecting thread does all the copying and
+//! The control plane ([`crate::control`]) runs on this thread; the collecting thread does all the copying and
 //! never waits for it.
 
 mod behind;

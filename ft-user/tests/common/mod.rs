@@ -9,8 +9,8 @@ use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::io::AsRawFd as _;
-use std::sync::Once;
 use std::sync::atomic::Ordering::*;
+use std::sync::{Mutex, Once, PoisonError};
 
 use ft_user::Config;
 use ft_user::directory::{self, Entry};
@@ -74,6 +74,9 @@ impl Memory {
 
     /// The memfd of a process that has exactly one.
     pub(crate) fn of(pid: u32) -> Memory {
+        // Another test of this process opens it here, too.
+        static TURN: Mutex<()> = Mutex::new(());
+        let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let [path] = &memfds(pid)[..] else { panic!("{:?}", memfds(pid)) };
         let file = fs::File::options()
             .read(true)

@@ -8,7 +8,7 @@ use ft_user::layout::{RingControl, commit};
 use ft_user::ring::Ring;
 use ft_user::shared_ring::{Event, SharedRing};
 
-use super::tests::{claim, drain, finish, source, write};
+use super::tests::{Frames, claim, drain, finish, source, write};
 use super::*;
 
 const KEY: u32 = 64;
@@ -145,6 +145,28 @@ fn of_the_shared_ring_each_event_behind_one_that_was_left_is_stored() {
         assert_eq!(finish(&mut s, ended), [loss]);
         assert_eq!(finish(&mut s, ended), [""; 0], "once");
     }
+}
+
+/// Events of the shared ring that there was no work left for come in a later round, and are no loss.
+#[test]
+fn what_is_read_in_a_later_round_is_not_lost() {
+    let mut s = source(Mode::Discard, Since::Start);
+    let (control, slots) = s.memory.shared();
+    for n in 0..3 {
+        let event = Event { tid: std::process::id(), key: KEY, cpu: 0, words: &[n] };
+        assert!(SharedRing::new(control, slots).write(event, read_tsc));
+    }
+    let mut frames = Frames::default();
+    let mut rounds = 0;
+    loop {
+        let mut work = Work::of(100);
+        rounds += 1;
+        if s.finish(0, true, &mut work, &mut frames.sink()).unwrap().1 {
+            break;
+        }
+    }
+    assert!(rounds > 1);
+    assert!(frames.0.iter().all(|frame| frame.starts_with("shared ")), "{:?}", frames.0);
 }
 
 #[test]

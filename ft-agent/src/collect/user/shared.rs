@@ -13,16 +13,12 @@ use ft_trace::spool::WriteError;
 use ft_trace::spool::frame::{Frame, Loss, Shared};
 use ft_trace::tables::{LossOrigin, LossReason};
 
-/// Whether the process has ended at the last look.
-pub(super) struct Ended(pub(super) bool);
-
 impl Source {
     /// Copies what is ready, at most one ring full, wherever it is. A slot that is not ready holds up nobody, and is looked at again in
-    /// each round. At the last look (`last`) what is not ready never will be, as far as the recording is concerned, and counts as lost.
+    /// each round.
     pub(super) fn drain_shared(
         &mut self,
         now_ns: i64,
-        last: Option<Ended>,
         round: &mut Round,
         work: &mut Work,
         sink: &mut impl Sink,
@@ -79,15 +75,6 @@ impl Source {
         if copied > 0 {
             round.found(taken, all);
         }
-        let unfinished = match last {
-            None => 0,
-            Some(Ended(true)) => reader.taken().saturating_sub(self.shared_left),
-            // Those of threads that are at it in this moment come after the recording.
-            Some(Ended(false)) => {
-                reader.taken().saturating_sub(self.shared_left).min(reader.passed() as u64)
-            }
-        };
-        self.shared_left += unfinished;
         if reader.passed() == 0 {
             self.shared_passed = None;
         }
@@ -99,13 +86,6 @@ impl Source {
         if copied > 0 {
             round.slots += copied;
             sink(&Frame::Shared(Shared { source: self.number, bytes: &self.scratch }))?;
-        }
-        if unfinished > 0 {
-            let (from, to) =
-                self.shared_passed.unwrap_or_else(|| (self.shared_read_at, read_tsc()));
-            let loss =
-                self.loss(LossOrigin::SharedRing, LossReason::NeverCommitted, -1, unfinished);
-            self.tell_loss(Loss { from: from as i64, to: to as i64, ..loss }, sink)?;
         }
         let lost = loss.events.saturating_sub(self.shared_lost);
         if lost > 0 {
@@ -126,6 +106,30 @@ impl Source {
 }
 
 impl Source {
+    /// Says at the end of the recording, or of the process if it has `ended`, what was taken of the ring and is not ready: as far as the
+    /// recording is concerned, it never will be.
+    pub(super) fn tell_unfinished_shared(
+        &mut self,
+        ended: bool,
+        sink: &mut impl Sink,
+    ) -> Result<(), WriteError> {
+        let (control, slots) = self.memory.shared();
+        let reader = shared_ring::Reader::at(control, slots, self.shared_position.clone());
+        let mut count = reader.taken().saturating_sub(self.shared_left);
+        if !ended {
+            // Those of threads that are at it in this moment come after the recording.
+            count = count.min(reader.passed() as u64);
+        }
+        if count == 0 {
+            return Ok(());
+        }
+        self.shared_left += count;
+        let place = self.shared_passed.unwrap_or_else(|| (self.shared_read_at, read_tsc()));
+        let [from, to] = [place.0, place.1].map(|tsc| tsc as i64);
+        let loss = self.loss(LossOrigin::SharedRing, LossReason::NeverCommitted, -1, count);
+        self.tell_loss(Loss { from, to, ..loss }, sink)
+    }
+
     /// Says that events of a site are missing, an unknown number, on which a breakpoint stood when it was switched on.
     pub(super) fn tell_hidden(&mut self, sink: &mut impl Sink) -> Result<(), WriteError> {
         let Some((key, since)) = self.hidden else { return Ok(()) };

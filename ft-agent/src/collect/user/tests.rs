@@ -44,10 +44,10 @@ pub(super) fn write(source: &Source, index: u32, first: u64, count: u64) {
 
 /// What came out, as text; consecutive numbers of events as a range.
 #[derive(Default)]
-struct Frames(Vec<String>);
+pub(super) struct Frames(pub(super) Vec<String>);
 
 impl Frames {
-    fn sink(&mut self) -> impl Sink + '_ {
+    pub(super) fn sink(&mut self) -> impl Sink + '_ {
         |frame: &Frame<'_>| {
             self.0.push(match frame {
                 Frame::Slots(s) => {
