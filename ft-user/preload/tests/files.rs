@@ -228,6 +228,58 @@ if __name__ == '__main__':
     same("pool", &["python3", "-c", script]);
 }
 
+/// A server with a master and two workers, which becomes a daemon.
+#[test]
+fn a_web_server() {
+    if !is_installed("nginx") || !is_installed("curl") {
+        return;
+    }
+    let script = r#"mkdir html tmp; seq 1 20000 > html/in
+        user=; [ $(id -u) = 0 ] && user='user root;'
+        cat > conf <<END
+        $user worker_processes 2; pid $PWD/pid; error_log $PWD/errors crit; events { worker_connections 64; }
+        http {
+            log_format brief '\$status \$body_bytes_sent \$uri'; access_log $PWD/requests brief;
+            client_body_temp_path tmp; proxy_temp_path tmp; fastcgi_temp_path tmp; uwsgi_temp_path tmp; scgi_temp_path tmp;
+            server { listen unix:$PWD/socket; root $PWD/html; }
+        }
+END
+        nginx -p $PWD -c conf -e $PWD/errors
+        for n in 1 2 3 4 5 6 7 8; do curl -s --unix-socket socket http://localhost/in | cmp - html/in && echo equal; done
+        curl -s -o none -w '%{http_code}
+' --unix-socket socket http://localhost/none
+        kill -QUIT $(cat pid)
+        while [ -e pid ]; do sleep 0.01; done
+        rm conf"#;
+    same("nginx", &["sh", "-c", script]);
+}
+
+/// A server with a process for each connection; as a user who is not root, as it demands.
+#[test]
+fn a_database_server() {
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let Some(programs) = versions.map(|version| version.path().join("bin")).next() else {
+        println!("left out: postgres is not installed");
+        return;
+    };
+    let script = r#"as=; d=$(mktemp -d); trap 'rm -rf $d' EXIT
+        cp "${LD_PRELOAD:-/dev/null}" $d/library; library=$LD_PRELOAD; unset LD_PRELOAD
+        if [ $(id -u) = 0 ]; then chown -R nobody $d; as='setpriv --reuid=nobody --clear-groups'; fi
+        as() { $as env ${library:+LD_PRELOAD=$d/library} "$@"; }
+        as $1/initdb -D $d/data -U x -A trust -E UTF8 --locale=C -N > /dev/null || exit 1
+        as $1/pg_ctl -D $d/data -o "-k $d -c listen_addresses=" -l $d/log -w start > /dev/null || exit 1
+        sql() { as $1/psql -h $d -U x -d postgres -At -c "$2"; }
+        sql $1 'create table t (n int, s text)'
+        sql $1 "insert into t select n, md5(n::text) from generate_series(1, 3000) n"
+        sql $1 'create index on t (s)'
+        for k in 0 1 2 3; do sql $1 "update t set n = n + 4 where n % 4 = $k" & done; wait
+        sql $1 'select sum(n), md5(string_agg(s, null order by s)) from t'
+        as $1/pg_ctl -D $d/data -m fast -w stop > /dev/null
+        grep -c PANIC $d/log"#;
+    let programs = programs.to_str().unwrap();
+    same("postgres", &["sh", "-c", &format!("({script}) | sort"), "sh", programs]);
+}
+
 /// Twenty of them, in a directory with files of each other.
 #[test]
 fn ordinary_programs() {
