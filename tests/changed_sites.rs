@@ -7,6 +7,7 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Lines, Write};
+use std::os::fd::FromRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -64,6 +65,45 @@ fn breakpoint(is_set: bool) {
     memory.write_all_at(&[byte], at as u64).unwrap();
 }
 
+/// Where an address of this program lies in its file.
+fn offset_in_file(at: usize) -> u64 {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let hex = |text: &str| u64::from_str_radix(text, 16).unwrap();
+    let offset = maps.lines().find_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (begin, end) = words[0].split_once('-')?;
+        let (begin, end, offset) = (hex(begin), hex(end), hex(words[2]));
+        (begin..end).contains(&(at as u64)).then(|| at as u64 - begin + offset)
+    });
+    offset.expect("the program is mapped")
+}
+
+/// Has the kernel probe the site in this process, as long as the file is open. Nothing where it may not.
+fn probe() -> Option<File> {
+    let kind = std::fs::read_to_string("/sys/bus/event_source/devices/uprobe/type").ok()?;
+    let program = std::env::current_exe().unwrap().into_os_string().into_encoded_bytes();
+    let path = std::ffi::CString::new(program).unwrap();
+    const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 8;
+    // perf_event_open(2): the type and the size; the path and the offset are the ninth word and the tenth.
+    let mut attributes = [0u64; 14];
+    attributes[0] = kind.trim().parse::<u64>().ok()? | (size_of_val(&attributes) as u64) << 32;
+    attributes[7] = path.as_ptr() as u64;
+    attributes[8] = offset_in_file(trigger());
+    // SAFETY: the attributes and the path are valid during the call.
+    let fd = unsafe {
+        libc::syscall(
+            libc::SYS_perf_event_open,
+            attributes.as_ptr(),
+            0,
+            -1,
+            -1,
+            PERF_FLAG_FD_CLOEXEC,
+        )
+    };
+    // SAFETY: a new descriptor, which is nobody else's.
+    (fd >= 0).then(|| unsafe { File::from_raw_fd(fd as i32) })
+}
+
 fn state() -> &'static str {
     // SAFETY: program text, which is switched by single bytes.
     let found = unsafe { (trigger() as *const [u8; 4]).read_volatile() };
@@ -78,11 +118,18 @@ fn state() -> &'static str {
 fn obey() {
     ft_user::init().expect("tracing starts");
     println!("\nready");
+    let mut probed = None;
     for line in std::io::stdin().lock().lines() {
         match line.unwrap().as_str() {
             "work" => (0..CALLS).for_each(work),
             "set" => breakpoint(true),
             "clear" => breakpoint(false),
+            "probe" => probed = probe(),
+            "unprobe" if probed.is_none() => {
+                println!("\nrefused");
+                continue;
+            }
+            "unprobe" => probed = None,
             _ => {}
         }
         println!("\n{}", state());
@@ -177,7 +224,9 @@ impl Told {
     fn tell(&mut self, what: &str) -> String {
         writeln!(self.input, "{what}").unwrap();
         let mut lines = self.output.by_ref().map(Result::unwrap);
-        lines.find(|line| ["on", "off", "changed"].contains(&line.as_str())).expect("an answer")
+        lines
+            .find(|line| ["on", "off", "changed", "refused"].contains(&line.as_str()))
+            .expect("an answer")
     }
 }
 
@@ -190,6 +239,22 @@ impl Drop for Told {
 
 #[test]
 fn a_breakpoint_on_a_site_that_is_on_is_a_loss_of_unknown_number() {
+    changed_while_on("set", "clear");
+}
+
+#[test]
+fn a_probe_of_the_kernel_on_a_site_that_is_on_is_a_loss_of_unknown_number() {
+    let mut told = Told::start();
+    told.tell("probe");
+    if told.tell("unprobe") == "refused" {
+        println!("skipped: the kernel lets this user probe nothing");
+        return;
+    }
+    changed_while_on("probe", "unprobe");
+}
+
+/// Something else changes a site, and changes it back, when the recording is over.
+fn changed_while_on(set: &str, clear: &str) {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("trace");
     let mut told = Told::start();
@@ -201,13 +266,13 @@ fn a_breakpoint_on_a_site_that_is_on_is_a_loss_of_unknown_number() {
         std::thread::yield_now();
     }
     told.tell("work");
-    assert_eq!(told.tell("set"), "changed");
+    assert_eq!(told.tell(set), "changed");
     told.tell("work");
     // SAFETY: the agent is a child that has not been waited for.
     assert_eq!(unsafe { libc::kill(agent.id() as i32, libc::SIGINT) }, 0);
     assert!(agent.wait().unwrap().success());
     // It was switched off beneath the breakpoint, and stays so.
-    assert_eq!(told.tell("clear"), "off");
+    assert_eq!(told.tell(clear), "off");
 
     let trace = Trace::open(&out).unwrap();
     assert_eq!(events(&trace) as u64, CALLS, "what the breakpoint skips is not written");
