@@ -205,7 +205,7 @@ fn the_last_event_of_a_program_that_crashed_is_in_the_last_snapshot() {
 fn the_newest_events_of_an_overwriting_ring_survive_the_crash() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("trace");
-    let mut program = Program::overwriting(&out, &["--flight-recorder", "1h"]);
+    let mut program = Program::overwriting(&out, MIN_RING_SLOTS, &["--flight-recorder", "1h"]);
     program.tick(10_000, 10_000);
     assert!(agent().arg("snapshot").arg(&out).status().unwrap().success());
     let newest = |count: i64| (count - i64::from(MIN_RING_SLOTS)..count).collect::<Vec<i64>>();
@@ -215,6 +215,25 @@ fn the_newest_events_of_an_overwriting_ring_survive_the_crash() {
     assert_eq!(program.end().code(), Some(128 + 11));
     // What was copied with the first snapshot, a gap, and the newest.
     assert_eq!(ticks(&snapshots(&out, 2)[1]), [newest(10_000), newest(9_000)].concat());
+}
+
+#[test]
+fn a_snapshot_of_a_thread_that_never_pauses_has_half_of_its_ring() {
+    const SLOTS: u32 = 1 << 14;
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("trace");
+    let mut program = Program::overwriting(&out, SLOTS, &["--flight-recorder", "1h"]);
+    program.ask("flood", "flooding");
+    let mut copied = 0;
+    for n in 1..=2 {
+        assert!(agent().arg("snapshot").arg(&out).status().unwrap().success());
+        let events = ticks(&snapshots(&out, n)[n - 1]);
+        assert!(events.is_sorted_by(|a, b| a < b), "each once, in order");
+        // An event takes a slot; a snapshot has what those before it have copied, too.
+        assert!(events.len() - copied >= SLOTS as usize / 2, "{n}: {copied}, {}", events.len());
+        copied = events.len();
+    }
+    program.end();
 }
 
 #[test]

@@ -6,7 +6,6 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use ft_user::layout::MIN_RING_SLOTS;
 use ft_user::sync::Mutex;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
@@ -15,7 +14,8 @@ const ROLE: &str = "FT_TEST_TRACED";
 
 static LOCK: Mutex<()> = Mutex::named("live", ());
 
-/// Obeys lines on stdin and answers each: `tick N` writes N events, `hold MS` holds a lock so long, `share MS` computes so
+/// Obeys lines on stdin and answers each: `tick N` writes N events, `flood` writes them
+/// from then on without a pause, `hold MS` holds a lock so long, `share MS` computes so
 /// long with the lock held, and shares its CPU with a thread that computes, too, `load PATH` loads the plugin, `plugin N`
 /// runs N times through its site, `spawn N` runs N such programs one after the other, of which the Nth writes N events,
 /// `abort` and `segv` end the process.
@@ -33,6 +33,10 @@ fn traced_program() {
         let number = || value.parse().unwrap();
         match verb {
             "tick" => println!("on {}", tick(number())),
+            "flood" => {
+                std::thread::spawn(|| tick(u64::MAX));
+                println!("flooding");
+            }
             "hold" => {
                 let guard = LOCK.lock().unwrap();
                 std::thread::sleep(Duration::from_millis(number()));
@@ -154,10 +158,10 @@ impl Program {
         Program::ready(agent)
     }
 
-    /// An agent that records a program that has chosen the smallest rings, and overwrite mode.
-    pub(crate) fn overwriting(out: &Path, options: &[&str]) -> Program {
+    /// An agent that records a program that has chosen rings of so many slots, and overwrite mode.
+    pub(crate) fn overwriting(out: &Path, slots: u32, options: &[&str]) -> Program {
         let mut agent = agent();
-        agent.env("FT_MODE", "overwrite").env("FT_RING_SLOTS", MIN_RING_SLOTS.to_string());
+        agent.env("FT_MODE", "overwrite").env("FT_RING_SLOTS", slots.to_string());
         Program::recorded_by(agent, out, options)
     }
 
