@@ -206,6 +206,7 @@ pub mod patch;
 mod portable;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod process;
+mod publish;
 #[doc(hidden)]
 pub mod reader;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]

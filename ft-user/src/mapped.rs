@@ -13,6 +13,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
 
 use crate::layout::{MAX_RINGS, PAGE, RingControl};
 use crate::memfd::{Memfd, RINGS_OFFSET, stride};
+use crate::publish;
 
 /// The rings that were claimed at least once. While a thread maps one: [`MAPPING`], then the address that it has set aside, plus one.
 static MAPPED: [AtomicPtr<RingControl>; MAX_RINGS as usize] =
@@ -56,8 +57,7 @@ fn is_there(ring: *mut RingControl) -> bool {
 
 /// The ring with this number, if it is mapped.
 pub(crate) fn at(number: u32) -> Option<&'static RingControl> {
-    // SYNC: ring-mapped
-    let ring = MAPPED[number as usize].load(Acquire);
+    let ring = publish::see(&MAPPED[number as usize]);
     // SAFETY: mapped, initialised, and never unmapped while a thread could see it.
     if is_there(ring) { unsafe { ring.as_ref() } } else { None }
 }
@@ -70,10 +70,9 @@ pub(crate) fn map(
     prepare: impl FnOnce(NonNull<RingControl>) -> &'static RingControl,
 ) -> Option<&'static RingControl> {
     let place = &MAPPED[number as usize];
-    place.compare_exchange(ptr::null_mut(), MAPPING, Relaxed, Relaxed).ok()?;
+    publish::take(place, MAPPING).then_some(())?;
     let ring = map_at(memfd, number, place).map(|ring| prepare(ring.cast()));
-    // SYNC: ring-mapped
-    place.store(ring.map_or(ptr::null_mut(), |ring| ptr::from_ref(ring).cast_mut()), Release);
+    publish::publish(place, ring.map_or(ptr::null_mut(), |ring| ptr::from_ref(ring).cast_mut()));
     ring
 }
 
@@ -86,7 +85,7 @@ fn map_at(memfd: &Memfd, number: u32, place: &AtomicPtr<RingControl>) -> Option<
     let bytes = bytes(memfd);
     // Known to a child of another thread's fork before anything of the memfd is there.
     let aside = set_aside(bytes)?;
-    place.store(aside.as_ptr().cast::<RingControl>().wrapping_byte_add(1), Relaxed);
+    publish::mark(place, aside.as_ptr().cast::<RingControl>().wrapping_byte_add(1));
 
     // The one before may be about to be mapped by another thread, which is not waited for.
     let before = (0..number).rev().find_map(|before| Some((before, at(before)?)));
@@ -162,7 +161,7 @@ pub(crate) unsafe fn replace(
     };
     let is_mapped = mapped == ring.as_ptr().cast();
     if is_mapped {
-        MAPPED[0].store(ptr::from_ref(prepare(ring)).cast_mut(), Release); // SYNC: ring-mapped
+        publish::publish(&MAPPED[0], ptr::from_ref(prepare(ring)).cast_mut());
     }
     is_mapped
 }

@@ -16,7 +16,7 @@ use crate::shared_ring::Event;
 use crate::sites::{self, Count};
 use crate::{
     Agent, Config, InitError, Status, Tsc, claim, config, enable, fork, glob, intern, mapped,
-    register, site, tsc,
+    publish, register, site, tsc,
 };
 
 pub(crate) use crate::claim::claim_ring;
@@ -130,8 +130,7 @@ fn make_known(memfd: &Memfd, file: OfMemfd, held: &Held<'_>) {
     RING_SLOTS.store(memfd.config().ring_slots, Relaxed);
     RINGS.store(memfd.config().rings, Relaxed);
     OVERWRITE.store((memfd.config().mode == Mode::Overwrite) as u32, Relaxed);
-    // SYNC: memfd
-    BASE.store(memfd.base().as_ptr(), Release);
+    publish::publish(&BASE, memfd.base().as_ptr());
 }
 
 fn keep(file: OfMemfd, _held: &Held<'_>) {
@@ -162,8 +161,7 @@ pub(crate) fn has_met(has_it: bool, file: OfMemfd, held: &Held<'_>) {
 /// The memfd of this process, once it is made.
 #[inline]
 pub(crate) fn memfd() -> Option<Memfd> {
-    // SYNC: memfd
-    let base = NonNull::new(BASE.load(Acquire))?;
+    let base = NonNull::new(publish::see(&BASE))?;
     let config = Config {
         ring_slots: RING_SLOTS.load(Relaxed),
         rings: RINGS.load(Relaxed),

@@ -29,6 +29,8 @@ pub(crate) enum Role {
     State,
     /// Which claim of a ring it is.
     Generation,
+    /// Place of what one thread makes for all.
+    Place,
     /// Counter or table that numbers are taken from.
     Numbers,
     /// A fence, which belongs to no word.
@@ -233,3 +235,33 @@ macro_rules! atomic {
 atomic!(AtomicU64, u64);
 atomic!(AtomicU32, u32);
 atomic!(AtomicI32, i32);
+
+/// A place for an address, which is no payload.
+pub(crate) struct AtomicPtr<T>(loom::sync::atomic::AtomicPtr<T>);
+
+impl<T> AtomicPtr<T> {
+    pub(crate) fn new(address: *mut T) -> AtomicPtr<T> {
+        AtomicPtr(loom::sync::atomic::AtomicPtr::new(address))
+    }
+
+    pub(crate) fn load(&self, o: Ordering) -> *mut T {
+        step(false);
+        self.0.load(order(Role::Place, Access::Load, o))
+    }
+
+    pub(crate) fn store(&self, address: *mut T, o: Ordering) {
+        step(false);
+        self.0.store(address, order(Role::Place, Access::Store, o));
+    }
+
+    pub(crate) fn compare_exchange(
+        &self,
+        old: *mut T,
+        new: *mut T,
+        success: Ordering,
+        failure: Ordering,
+    ) -> Result<*mut T, *mut T> {
+        step(false);
+        self.0.compare_exchange(old, new, order(Role::Place, Access::Modify, success), failure)
+    }
+}

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! `cargo xtask test` runs them, with the models and their engine optimised. The algorithms are the library's own files, compiled
-//! here a second time: [`ring`], [`guard`], [`handover`], [`mod@wait`], [`reader`],
+//! here a second time: [`ring`], [`guard`], [`handover`], [`publish`], [`mod@wait`], [`reader`],
 //! [`shared_ring`], [`numbers`] and [`table`] find loom's atomics in [`atomic`] and rings of few slots in [`layout`]. What they do
 //! to payload is checked in one of two ways: where nobody may touch it at once (discard mode, the shared
 //! ring), payload words are plain memory, and loom reports every access that is not ordered; where
@@ -23,6 +23,7 @@ mod claims;
 mod layout;
 mod overwrite;
 mod per_thread;
+mod published;
 mod shared;
 mod tasks;
 
@@ -34,6 +35,8 @@ mod guard;
 mod handover;
 #[path = "../../src/task/numbers.rs"]
 mod numbers;
+#[path = "../../src/publish.rs"]
+mod publish;
 #[path = "../../src/reader.rs"]
 #[allow(dead_code, unreachable_pub, reason = "the library's file; a model uses a part of it")]
 mod reader;
