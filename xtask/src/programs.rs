@@ -28,7 +28,14 @@ const REAL_TIME: [&str; 7] = [
 ];
 
 /// The longest of the others, which begin first: what is left behind them then fills the lanes to the end.
-const LONGEST: [&str; 4] = ["tests page", "tests hostile", "tests readers", "tests store"];
+const LONGEST: [&str; 6] = [
+    "tests page",
+    "tests hostile",
+    "tests readers",
+    "tests store",
+    "ft-user loom",
+    "ft-user stress",
+];
 
 /// Where an agent listens by default. Each program of tests has a directory of its own there, in a mount namespace: a
 /// recording takes in whatever program looks for an agent meanwhile, and those of other tests are not what a test expects.
