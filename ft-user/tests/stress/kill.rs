@@ -154,7 +154,7 @@ fn what_was_committed_survives_the_kill() {
         (state >> 33) % below
     };
     let (mut events, mut cut) = (0, 0);
-    let lives = crate::scaled(200);
+    let lives = crate::scaled(60);
     let most = THREADS as u64 * EVENTS;
     for _ in 0..lives {
         let recovered = one_life(progress, next(most / 2), next(1_000));
