@@ -5,6 +5,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
+use ft_trace::foreign_file::regular;
 use ft_trace::{build_id, reach};
 use object::Object as _;
 
@@ -154,7 +155,7 @@ impl Drop for Sleeps {
 
 /// The build id of a program on the PATH.
 fn of_command(name: &str) -> String {
-    let file = build_id::regular(&reach::find(name).unwrap()).unwrap();
+    let file = regular(&reach::find(name).unwrap()).unwrap();
     build_id::of_opened(&file).unwrap_or_default()
 }
 

@@ -170,3 +170,78 @@ fn what_a_line_declares_is_found() {
         assert_ne!(declares(line), Some("Part"), "{line}");
     }
 }
+
+/// Sources of what root runs that open files by other calls than those of `foreign_file.rs`, and whose files these are.
+const OPENED: [(&str, &str); 15] = [
+    ("ft-trace/src/foreign_file.rs", "this is the one way"),
+    ("ft-trace/src/dir.rs", "directories of traces, and what whoever runs us has named"),
+    ("ft-trace/src/whole_file.rs", "the directory of a file that is written"),
+    ("ft-trace/src/convert/kernel_symbols.rs", "the kernel's own"),
+    ("ft-agent/src/cpus.rs", "the kernel's own"),
+    ("ft-agent/src/doctor/checks.rs", "the kernel's own"),
+    ("ft-agent/src/collect/attach.rs", "memory that a process has sent, and that is proved"),
+    ("ft-agent/src/collect/cgroup.rs", "cgroupfs"),
+    ("ft-agent/src/collect/discover.rs", "files of /proc"),
+    (
+        "ft-agent/src/collect/probe/binary.rs",
+        "what whoever runs us has named, and the loader's lists",
+    ),
+    ("ft-agent/src/collect/kernel/load.rs", "the kernel's own"),
+    ("ft-agent/src/collect/kernel/loss.rs", "the kernel's own"),
+    ("ft-agent/src/clock", "the kernel's own"),
+    ("ft-agent/src/control/client.rs", "the directory of sockets"),
+    ("ft-agent/src/record/host.rs", "the kernel's own"),
+];
+
+/// Adds the lines of the sources below a directory that open a file by its path, but for their tests, and but for files of
+/// `/proc` and `/sys` that are named in the line itself.
+fn opening(dir: &Path, found: &mut Vec<(String, String)>) {
+    const CALLS: [&str; 8] = [
+        "File::open(",
+        "fs::read(",
+        "fs::read_to_string(",
+        "OpenOptions",
+        "openat(",
+        "openat2(",
+        "fs::open(",
+        "match open(",
+    ];
+    let own =
+        |path: &Path| path.to_str().and_then(|path| path.split("/../").last()).map(str::to_owned);
+    for entry in fs::read_dir(dir).expect("a directory of sources") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            if !path.ends_with("tests") {
+                opening(&path, found);
+            }
+        } else if path.extension().is_some_and(|e| e == "rs") && !path.ends_with("tests.rs") {
+            let text = fs::read_to_string(&path).expect("a source");
+            let text = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+            let opens = |line: &&str| {
+                let is_code = !line.starts_with("//") && !line.contains("fn open(");
+                let of_kernel =
+                    ["\"/proc/", "\"/sys/", "open()"].iter().any(|path| line.contains(path));
+                is_code && !of_kernel && CALLS.iter().any(|call| line.contains(call))
+            };
+            let lines = text.lines().map(str::trim).filter(opens);
+            let path = own(&path).expect("UTF-8");
+            found.extend(lines.map(|line| (path.clone(), line.to_owned())));
+        }
+    }
+}
+
+/// A file that another user's process names is opened by `ForeignFile` alone, which looks at it first.
+#[test]
+fn what_others_have_named_is_opened_in_one_way() {
+    let mut found = Vec::new();
+    for package in ["ft-trace", "ft-agent", "ft-report", "ft-catalogue", "ft-analysis"] {
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(package).join("src");
+        opening(&sources, &mut found);
+    }
+    let is_known = |path: &str| OPENED.iter().any(|(known, _)| path.starts_with(known));
+    let unknown: Vec<_> = found.iter().filter(|(path, _)| !is_known(path)).collect();
+    assert!(unknown.is_empty(), "who has named these files? {unknown:#?}");
+    let is_needed = |known: &str| found.iter().any(|(path, _)| path.starts_with(known));
+    let gone: Vec<_> = OPENED.iter().filter(|(known, _)| !is_needed(known)).collect();
+    assert!(gone.is_empty(), "these open no file: {gone:#?}");
+}

@@ -1,24 +1,13 @@
 //! What the files that a process has mapped say of themselves: their build ids, and which addresses are theirs.
 //!
-//! Rule: which file that is was said by a program, and so was all that the file holds. It is looked at before
-//! it is opened for reading: nothing but a regular file is (a pipe would keep us waiting, a device may do
-//! anything), without waiting for the holder of a lease, and no symbolic link leads out of the root directory
-//! of the process. Of the file a few hundred bytes are read, at most `MAX_NOTES_BYTES`. It may still lie on
-//! a file system that does not answer: whoever must not wait has it done aside.
+//! A file holds what a program wrote: of it a few hundred bytes are read, at most `MAX_NOTES_BYTES`.
 
 use std::fs::File;
-use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
-
-use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, StatxFlags, open, openat, openat2,
-    readlink, statx,
-};
 
 use crate::bytes::{u16_at, u32_at, u64_at};
+use crate::foreign_file::ForeignFile;
 use crate::spool::mapping::Mapping;
-use crate::vdso;
 
 /// Most bytes of notes that are read; usual are some 100.
 const MAX_NOTES_BYTES: u64 = 64 << 10;
@@ -36,84 +25,13 @@ const PT_LOAD: u32 = 1;
 const PT_NOTE: u32 = 4;
 const NT_GNU_BUILD_ID: u32 = 3;
 
-/// A file that a process has mapped, whatever has its name now, or the [vDSO](vdso). It is not opened for reading yet.
-#[derive(Debug)]
-pub struct Mapped(File);
-
-/// What distinguishes a file from all others, and from what it was before: device, inode, and when it was changed last, ns.
-pub type FileKey = (u32, u32, u64, i128);
-
-impl Mapped {
-    /// `None` where it cannot be had: of a file that is gone, without CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN, unless
-    /// it is the program that the process executes.
-    pub fn of(pid: i32, mapping: &Mapping) -> Option<Mapped> {
-        let Mapping { start, end, path, is_gone, .. } = mapping;
-        if path == vdso::NAME {
-            return vdso::image_of(mapping).map(Mapped);
-        }
-        let flags = OFlags::PATH | OFlags::CLOEXEC;
-        let mapped = format!("/proc/{pid}/map_files/{start:x}-{end:x}");
-        let place = open(mapped, flags, Mode::empty()).or_else(|error| {
-            if *is_gone {
-                let program = format!("/proc/{pid}/exe");
-                let named = readlink(&program, Vec::new())?;
-                let is_it = named.to_bytes().strip_suffix(b" (deleted)") == Some(path.as_bytes());
-                return if is_it { open(program, flags, Mode::empty()) } else { Err(error) };
-            }
-            in_root(pid, path)
-        });
-        Some(Mapped(File::from(place.ok()?)))
-    }
-
-    /// By what is known of it already: its file system is not asked.
-    pub fn key(&self) -> Option<FileKey> {
-        let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
-        let s = statx(&self.0, "", flags, StatxFlags::INO | StatxFlags::CTIME).ok()?;
-        let changed = i128::from(s.stx_ctime.tv_sec) * 1_000_000_000;
-        let changed = changed + i128::from(s.stx_ctime.tv_nsec);
-        Some((s.stx_dev_major, s.stx_dev_minor, s.stx_ino, changed))
-    }
-
-    /// Build id, and the address that the file gives to the first byte of the mapping; empty and `None` where the file
-    /// says neither, or cannot be read.
-    pub fn read(&self, mapping: &Mapping) -> (String, Option<u64>) {
-        let Some(file) = open_regular(&self.0) else { return Default::default() };
-        let headers = program_headers(&file).unwrap_or_default();
-        let id = of_headers(&file, &headers).unwrap_or_default();
-        (id, address(&headers, mapping))
-    }
-}
-
-/// Opens a regular file for reading; `None` when `path` is something else, or cannot be opened at once.
-pub fn regular(path: &Path) -> Option<File> {
-    let place = openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
-    open_regular(&File::from(place))
-}
-
-/// The same of what a process finds at `path`.
-pub fn regular_of(pid: i32, path: &str) -> Option<File> {
-    open_regular(&File::from(in_root(pid, path).ok()?))
-}
-
-/// What a process finds at `path` (`O_PATH`): in its own root directory, out of which no link leads.
-fn in_root(pid: i32, path: &str) -> rustix::io::Result<OwnedFd> {
-    let flags = OFlags::PATH | OFlags::CLOEXEC;
-    let root = open(format!("/proc/{pid}/root"), flags, Mode::empty())?;
-    let inside = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-    openat2(root, path, flags, Mode::empty(), inside)
-}
-
-/// Opens for reading what `place` stands for (`O_PATH`), which has no effect before it is known to be a file.
-fn open_regular(place: &File) -> Option<File> {
-    // What is known of it will do: its file system need not be asked.
-    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
-    let known = statx(place, "", flags, StatxFlags::TYPE).ok()?;
-    if FileType::from_raw_mode(known.stx_mode.into()) != FileType::RegularFile {
-        return None;
-    }
-    let again = format!("/proc/self/fd/{}", place.as_raw_fd());
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    open(again, flags, Mode::empty()).ok().map(File::from)
+/// Build id, and the address that the file gives to the first byte of the mapping; empty and `None` where the file
+/// says neither, or cannot be read.
+pub fn of_mapped(file: &ForeignFile, mapping: &Mapping) -> (String, Option<u64>) {
+    let Some(file) = file.open() else { return Default::default() };
+    let headers = program_headers(&file).unwrap_or_default();
+    let id = of_headers(&file, &headers).unwrap_or_default();
+    (id, address(&headers, mapping))
 }
 
 /// The build id in the notes of a 64-bit ELF file, in hexadecimal digits.
@@ -205,10 +123,12 @@ fn build_id(mut notes: &[u8], align: usize) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use object::Object as _;
-    use rustix::fs::{CWD, mkfifoat};
 
     use super::*;
+    use crate::foreign_file::regular;
 
     fn of_file(path: &Path) -> Option<String> {
         of_opened(&regular(path)?)
@@ -306,18 +226,5 @@ mod tests {
             assert_eq!(build_id(&notes, 4), None, "{at}");
         }
         assert_eq!(of_file(elf(u64::MAX, &whole).path()), None);
-    }
-
-    #[test]
-    fn what_is_no_file_is_not_opened() {
-        let dir = tempfile::tempdir().unwrap();
-        let fifo = dir.path().join("fifo");
-        mkfifoat(CWD, &fifo, Mode::RWXU).unwrap();
-        // Nobody writes to it: to open it would take for ever.
-        assert!(regular(&fifo).is_none());
-        for path in ["/dev/zero", "/proc/self/fd", "/nonexistent", "/dev/ptmx"] {
-            assert!(regular(Path::new(path)).is_none(), "{path}");
-        }
-        assert_eq!(of_file(Path::new("/proc/self/maps")), None);
     }
 }

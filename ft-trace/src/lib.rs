@@ -78,6 +78,8 @@ pub mod demangle;
 #[cfg(feature = "store")]
 pub mod dir;
 #[cfg(feature = "store")]
+pub mod foreign_file;
+#[cfg(feature = "store")]
 pub mod number;
 #[cfg(feature = "store")]
 pub mod reach;

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use ft_report::code::Code;
 use ft_trace::build_id;
+use ft_trace::foreign_file::regular;
 use ft_trace::spool::Spool;
 use ft_trace::store::Trace;
 use ft_trace::tables::{CallChain, FrameRow, StackRow, UNSEEN};
@@ -52,7 +53,7 @@ fn check(stage: &Stage, other: Option<&Path>) {
     let output = succeeded(running.wait_with_output().expect("it ends"), &agent);
     let pid = truth(&output)["napper"].as_i64().expect("a number") as i32;
 
-    let expected = build_id::of_opened(&build_id::regular(&kept).expect("the copy"));
+    let expected = build_id::of_opened(&regular(&kept).expect("the copy"));
     let expected = expected.expect("the linker was asked for one");
     let trace = Trace::open(&stage.trace()).expect("a trace");
     let frames: Vec<FrameRow> = trace.rows::<FrameRow>().map(|row| row.expect("a row")).collect();

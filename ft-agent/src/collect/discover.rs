@@ -5,13 +5,15 @@
 //! Who registers and has ended before it is looked at has a number and nothing else.
 
 use std::cell::RefCell;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
+use ft_trace::foreign_file::ForeignFile;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::maps;
@@ -212,11 +214,12 @@ pub fn is_traceable(pid: i32) -> io::Result<bool> {
 /// When `/proc/PID/fd` may not be read, the process is gone, it has more than 64, or none of those that it has mapped can be opened.
 pub fn memfds(pid: i32) -> io::Result<Vec<File>> {
     let mut found: Vec<(u64, File)> = Vec::new();
+    let memory = Memory::of_the_kernel()?;
     for entry in fs::read_dir(format!("/proc/{pid}/fd"))? {
         let path = entry?.path();
         // Descriptors come and go while we look.
         if fs::read_link(&path).is_ok_and(|target| target == Path::new(MEMFD_LINK)) {
-            found.extend(open_memfd(&path, &found)?);
+            found.extend(memory.open(&path, &found)?);
         }
     }
     let mut refused = None;
@@ -224,7 +227,7 @@ pub fn memfds(pid: i32) -> io::Result<Vec<File>> {
         if found.iter().all(|(known, _)| *known != memfd.inode) {
             let (start, end) = memfd.addresses;
             let path = format!("/proc/{pid}/map_files/{start:x}-{end:x}");
-            match open_memfd(Path::new(&path), &found) {
+            match memory.open(Path::new(&path), &found) {
                 Ok(opened) => found.extend(opened),
                 Err(e) => refused = Some(e),
             }
@@ -236,23 +239,39 @@ pub fn memfds(pid: i32) -> io::Result<Vec<File>> {
     }
 }
 
-/// The memfd behind a link in `/proc`, if it is not among those that were `found`.
-fn open_memfd(path: &Path, found: &[(u64, File)]) -> io::Result<Option<(u64, File)>> {
-    // Anything may have this name (memfd_create(2)): what blocks when it is opened is not waited for.
-    let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
-    let opened = OpenOptions::new().read(true).write(true).custom_flags(flags).open(path);
-    let file = match opened {
-        Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(None),
-        opened => opened?,
-    };
-    let inode = file.metadata()?.ino();
-    if found.iter().any(|(known, _)| *known == inode) {
-        return Ok(None);
+/// The kernel's own file system that every memfd of plain pages lies on, and nothing else that has a path.
+struct Memory {
+    device: (u32, u32),
+}
+
+/// `f_type` of a memfd of huge pages, whose file system depends on their size (linux/magic.h).
+const HUGE_PAGES: u32 = 0x9584_58f6;
+
+impl Memory {
+    fn of_the_kernel() -> io::Result<Memory> {
+        let one = memfd_create(c"own", MemfdFlags::CLOEXEC)?;
+        let facts = ForeignFile::from(one).facts();
+        Ok(Memory { device: facts.ok_or(io::ErrorKind::Unsupported)?.key.device })
     }
-    if found.len() == MAX_MEMFDS {
-        return Err(io::Error::other("it has more copies of the tracer than 64"));
+
+    /// The memfd behind a link in `/proc`, if it is not among those that were `found`. Anything may have its name
+    /// (memfd_create(2), open_tree(2)): what is no memory is not opened, and what blocks is not waited for.
+    fn open(&self, path: &Path, found: &[(u64, File)]) -> io::Result<Option<(u64, File)>> {
+        let held = ForeignFile::behind(path)?;
+        let Some(facts) = held.facts() else { return Ok(None) };
+        let is_memory = facts.key.device == self.device || held.file_system() == Some(HUGE_PAGES);
+        let inode = facts.key.inode;
+        if !is_memory || found.iter().any(|(known, _)| *known == inode) {
+            return Ok(None);
+        }
+        if found.len() == MAX_MEMFDS {
+            return Err(io::Error::other("it has more copies of the tracer than 64"));
+        }
+        match held.open_to_write() {
+            Err(Errno::WOULDBLOCK) => Ok(None),
+            opened => Ok(Some((inode, opened?))),
+        }
     }
-    Ok(Some((inode, file)))
 }
 
 /// Why the rings of a process cannot be had that keeps no descriptor of them.
@@ -306,10 +325,9 @@ pub(super) fn users(status: &str) -> [u32; 4] {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt;
     use std::os::unix::process::CommandExt;
     use std::process::Command;
-
-    use rustix::fs::{MemfdFlags, memfd_create};
 
     use super::*;
 
@@ -374,6 +392,19 @@ x-7f40 rw-s 00000000 00:01 79                        /memfd:feather-trace (delet
         let found: Vec<_> = mapped(maps).map(|found| (found.inode, found.addresses)).collect();
         assert_eq!(found, [(77, (0x7f00, 0x7f10)), (78, (0x7f40, 0x7f50))]);
         assert_eq!(mapped("").next(), None);
+    }
+
+    /// What has the name may be anything: here a file in `/dev/shm`.
+    #[test]
+    fn what_is_no_memory_of_the_kernel_is_not_opened() {
+        let memory = Memory::of_the_kernel().unwrap();
+        let found = |fd: &dyn AsRawFd| {
+            let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
+            memory.open(Path::new(&path), &[]).unwrap().is_some()
+        };
+        assert!(found(&memfd_create(c"any", MemfdFlags::CLOEXEC).unwrap()));
+        assert!(!found(&tempfile::tempfile_in("/dev/shm").unwrap()));
+        assert!(!found(&File::open("/dev/null").unwrap()));
     }
 
     /// As those of a program that closes all that it has inherited, or that an agent has had before.

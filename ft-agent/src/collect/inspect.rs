@@ -36,7 +36,8 @@ use crate::clock::monotonic_ns;
 use super::outside::{self, Site};
 use super::remote::Remote;
 use super::{discover, maps};
-use ft_trace::build_id::{FileKey, Mapped};
+use ft_trace::build_id;
+use ft_trace::foreign_file::{FileKey, ForeignFile};
 use ft_trace::spool::frame::Thread;
 use ft_trace::spool::mapping::{Mapping, Mappings};
 
@@ -314,11 +315,12 @@ pub struct BuildIds(Mutex<OfFiles>);
 impl BuildIds {
     /// Tells the mapping what its file says; nothing when that cannot be read.
     fn tell(&self, pid: i32, mapping: &mut Mapping) {
-        let Some(file) = Mapped::of(pid, mapping) else { return };
-        let key = file.key().map(|key| (key, mapping.offset));
+        let Some(file) = ForeignFile::mapped(pid, mapping) else { return };
+        mapping.file = file.facts().map(|facts| facts.key);
+        let key = mapping.file.map(|key| (key, mapping.offset));
         let known = key.and_then(|key| self.known().get(&key).cloned());
         let said = known.unwrap_or_else(|| {
-            let said = file.read(mapping);
+            let said = build_id::of_mapped(&file, mapping);
             let mut known = self.known();
             if known.len() >= MAX_FILES {
                 known.clear();

@@ -36,7 +36,7 @@ pub fn parse(text: &str) -> impl Iterator<Item = Mapping> {
         let mut fields = line.splitn(6, ' ');
         let (start, end) = fields.next()?.split_once('-')?;
         let (rights, offset) = (fields.next()?, fields.next()?);
-        let path = fields.nth(2)?.trim_start();
+        let (inode, path) = (fields.nth(1)?, fields.next()?.trim_start());
         if !rights.contains('x') || !(path.starts_with('/') || path == vdso::NAME) {
             return None;
         }
@@ -51,6 +51,7 @@ pub fn parse(text: &str) -> impl Iterator<Item = Mapping> {
             end: end?,
             offset: offset?,
             path: path.to_owned(),
+            inode: inode.parse().unwrap_or(0),
             is_gone,
             ..Mapping::default()
         })
@@ -86,17 +87,18 @@ mod tests {
 nonsense
 ";
         let found: Vec<_> = parse(text).collect();
-        let mapping = |start, offset, path: &str| Mapping {
+        let mapping = |start, offset, path: &str, inode| Mapping {
             start,
             end: start + 0x10,
             offset,
             path: path.into(),
+            inode,
             ..Mapping::default()
         };
-        assert_eq!(found[0], mapping(0x55f0, 0x1000, "/usr/bin/x"));
-        assert_eq!(found[1], mapping(0x7f00, 0x2000, "/opt/a b/lib c.so"));
-        assert_eq!(found[2], Mapping { is_gone: true, ..mapping(0x7f10, 0, "/tmp/gone") });
-        assert_eq!(found[3], mapping(0x7f30, 0, "[vdso]"));
+        assert_eq!(found[0], mapping(0x55f0, 0x1000, "/usr/bin/x", 17));
+        assert_eq!(found[1], mapping(0x7f00, 0x2000, "/opt/a b/lib c.so", 18));
+        assert_eq!(found[2], Mapping { is_gone: true, ..mapping(0x7f10, 0, "/tmp/gone", 19) });
+        assert_eq!(found[3], mapping(0x7f30, 0, "[vdso]", 0));
         assert_eq!(found.len(), 4);
     }
 

@@ -316,7 +316,7 @@ fn missing(kernel: &Kernel) -> Vec<MissingTracepoint> {
 fn noted(probes: &[Probe], kernel: &Kernel) -> Vec<frame::Probe> {
     let noted = |(probe, cost): (&Probe, &Option<ProbeCost>)| frame::Probe {
         name: probe.name.clone(),
-        path: probe.path.to_string_lossy().into_owned(),
+        path: probe.binary.path.to_string_lossy().into_owned(),
         marks: probe.end != probe::End::Return,
         cost_ns: cost.map(|cost| cost.ns),
         within_ns: cost.map(|cost| cost.within_ns),

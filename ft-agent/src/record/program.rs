@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use ft_trace::foreign_file::regular;
 use ft_trace::{build_id, reach};
 
 use super::Attached;
@@ -43,7 +44,7 @@ fn of_all(pids: &[i32]) -> Option<String> {
 }
 
 fn of_file(path: &Path) -> Option<String> {
-    build_id::of_opened(&build_id::regular(path)?)
+    build_id::of_opened(&regular(path)?)
 }
 
 /// What is found in this time; whatever takes longer is left behind.

@@ -94,7 +94,7 @@ impl Find<'_> {
         let mapping = only_mapping(mappings.unwrap_or_default(), address);
         // Memory of a compiler can have the name of a file that is gone, too.
         if let Some(mapping) = mapping.filter(|mapping| mapping.has_file()) {
-            return self.in_file(mapping, address);
+            return self.in_file(pid, mapping, address);
         }
         let user = self.registry.users.get(&pid).copied();
         let read = || PerfMap::of(pid, user, mappings.unwrap_or_default());
@@ -107,7 +107,7 @@ impl Find<'_> {
                 ..Found::default()
             },
             None => match mapping {
-                Some(mapping) => self.in_file(mapping, address),
+                Some(mapping) => self.in_file(pid, mapping, address),
                 None => {
                     let object = if mappings.is_none() { UNSEEN } else { "" };
                     Found { object: object.into(), offset: address, ..Found::default() }
@@ -116,9 +116,10 @@ impl Find<'_> {
         }
     }
 
-    fn in_file(&mut self, mapping: &Mapping, address: u64) -> Found {
+    fn in_file(&mut self, pid: Pid, mapping: &Mapping, address: u64) -> Found {
         let offset = address - mapping.start + mapping.offset;
-        let program = self.programs.get(mapping);
+        let mut programs = self.programs.of(pid, self.registry);
+        let program = programs.get(mapping);
         let at = match program {
             Some(program) => program.address(offset),
             None => mapping.own_address(address),

@@ -23,6 +23,7 @@ mod kernel_locks;
 mod kernel_symbols;
 mod ledger;
 mod perf_map;
+mod proof;
 mod registry;
 mod segment;
 mod summary;

@@ -2,21 +2,17 @@
 //! `-XX:+DumpPerfMapAtExit`, Python's `-X perf`): lines of address, size and name, the first two hexadecimal
 //! (Linux: tools/perf/Documentation/jit-interface.txt).
 //!
-//! Anybody can write such a file: only that of the process's own user or of root is read, only a regular one, and not to
-//! its end if that is far. One who has another root directory leaves it there, under the number that it has in its own
-//! namespace: that is read while it runs, which is seen by what it has mapped.
+//! Whether such a file may speak for a process is proved first ([`proof`](super::proof)). It is not read to its end if
+//! that is far.
 
-use std::collections::HashSet;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Read as _;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 
-use crate::build_id;
+use super::proof;
 use crate::ids::Pid;
 use crate::spool::mapping::Mapping;
 
-/// Most that is read of a map, and of what its process has mapped, bytes.
+/// Most that is read of a map, bytes.
 const MAX_BYTES: u64 = 64 << 20;
 
 /// Most that is kept of a name, bytes.
@@ -32,22 +28,12 @@ pub(super) struct PerfMap {
 impl PerfMap {
     /// That of a process of this user that had mapped these, empty where there is none that can be believed.
     pub(super) fn of(pid: Pid, user: Option<u32>, mappings: &[Mapping]) -> PerfMap {
-        let own = || {
-            let number = own_number(pid).filter(|_| runs_still(pid, mappings))?;
-            build_id::regular_of(pid.0, &format!("/tmp/perf-{number}.map"))
+        let read = |file: File| {
+            let mut text = Vec::new();
+            file.take(MAX_BYTES).read_to_end(&mut text).ok()?;
+            Some(PerfMap::parse(&String::from_utf8_lossy(&text)))
         };
-        let here = || build_id::regular(Path::new(&format!("/tmp/perf-{pid}.map")));
-        own().or_else(here).and_then(|file| PerfMap::read(file, user)).unwrap_or_default()
-    }
-
-    fn read(file: File, user: Option<u32>) -> Option<PerfMap> {
-        let owner = file.metadata().ok()?.uid();
-        if owner != 0 && Some(owner) != user {
-            return None;
-        }
-        let mut text = Vec::new();
-        file.take(MAX_BYTES).read_to_end(&mut text).ok()?;
-        Some(PerfMap::parse(&String::from_utf8_lossy(&text)))
+        proof::perf_map(pid, user, mappings).and_then(read).unwrap_or_default()
     }
 
     fn parse(text: &str) -> PerfMap {
@@ -75,24 +61,6 @@ impl PerfMap {
     }
 }
 
-/// The number of a process in its own namespace, the last of its numbers (proc_pid_status(5)).
-fn own_number(pid: Pid) -> Option<u32> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
-    numbers.split_ascii_whitespace().next_back()?.parse().ok()
-}
-
-/// Whether who has this number now has something mapped where the process had it, so that it is this process.
-fn runs_still(pid: Pid, mappings: &[Mapping]) -> bool {
-    let Ok(maps) = File::open(format!("/proc/{pid}/maps")) else { return false };
-    let mut text = Vec::new();
-    let _ = maps.take(MAX_BYTES).read_to_end(&mut text);
-    let text = String::from_utf8_lossy(&text);
-    let place = |mapping: &Mapping| format!("{:08x}-{:08x} ", mapping.start, mapping.end);
-    let had: HashSet<String> = mappings.iter().map(place).collect();
-    text.lines().any(|line| line.find(' ').is_some_and(|at| had.contains(&line[..=at])))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,30 +84,5 @@ mod tests {
         assert_eq!(map.find(0x10), None);
         let long = PerfMap::parse(&format!("1 1 {}", "\u{e4}".repeat(MAX_NAME_BYTES)));
         assert!(long.find(1).unwrap().len() <= MAX_NAME_BYTES);
-    }
-
-    #[test]
-    fn a_map_of_somebody_else_is_not_read() {
-        let file = tempfile::tempfile().unwrap();
-        std::os::unix::fs::FileExt::write_all_at(&file, b"1000 10 f\n", 0).unwrap();
-        let owner = file.metadata().unwrap().uid();
-        let read = |user| PerfMap::read(file.try_clone().unwrap(), Some(user));
-        assert!(read(owner).is_some());
-        assert_eq!(read(owner + 1).is_some(), owner == 0, "root may speak for all");
-    }
-
-    #[test]
-    fn a_process_is_known_by_what_it_has_mapped() {
-        let own = Pid(std::process::id() as i32);
-        assert_eq!(own_number(own), Some(std::process::id()), "as it calls itself");
-        let maps = fs::read_to_string("/proc/self/maps").unwrap();
-        let text = maps.lines().find(|line| line.contains(" r-xp ")).unwrap();
-        let (start, end) = text.split(' ').next().unwrap().split_once('-').unwrap();
-        let number = |text| u64::from_str_radix(text, 16).unwrap();
-        let (start, end) = (number(start), number(end));
-        let mapping = Mapping { start, end, ..Mapping::default() };
-        assert!(runs_still(own, std::slice::from_ref(&mapping)));
-        assert!(!runs_still(own, &[Mapping { end: end + 1, ..mapping.clone() }]));
-        assert!(!runs_still(Pid(i32::MAX), &[mapping]));
     }
 }

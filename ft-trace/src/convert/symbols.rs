@@ -9,7 +9,7 @@
 //!
 //! A lock that is a static variable, or lies in one, has its name; one on a heap or a stack has none.
 //!
-//! These files belong to whoever was recorded: only regular ones are opened, and none that is mostly holes. They
+//! These files belong to whoever was recorded: which ones they are is proved first ([`proof`](super::proof)). They
 //! are mapped to be read: a file that is cut short meanwhile ends the conversion with a `SIGBUS`, and it can be
 //! repeated.
 
@@ -18,7 +18,9 @@ mod seen;
 
 use std::collections::HashMap;
 
+use super::proof;
 use super::registry::Registry;
+use crate::foreign_file::FileKey;
 use crate::ids::{Name, Pid};
 use crate::spool::mapping::Mapping;
 use crate::tables::{SymbolKind, SymbolRow};
@@ -42,6 +44,7 @@ pub(super) fn rows(
     let functions = functions.into_iter().map(|at| (SymbolKind::Function, at));
     let row = |(kind, (pid, address)): (SymbolKind, (i32, i64))| {
         let mappings = registry.mappings.get(&Pid(pid))?;
+        let mut programs = programs.of(Pid(pid), registry);
         let (object, offset, symbol) = match kind {
             SymbolKind::Call => {
                 let call = (address as u64).wrapping_sub(1);
@@ -83,18 +86,32 @@ pub(super) fn rows(
 /// The files that are needed, each opened once.
 #[derive(Default)]
 pub(super) struct Programs {
-    by_file: HashMap<(String, String), Option<Program>>,
+    by_file: HashMap<(String, String, Option<FileKey>), Option<Program>>,
 }
 
 impl Programs {
+    /// Those of one process.
+    pub(super) fn of(&mut self, pid: Pid, registry: &Registry) -> OfProcess<'_> {
+        OfProcess { programs: self, pid, user: registry.users.get(&pid).copied() }
+    }
+}
+
+/// The files of a process.
+pub(super) struct OfProcess<'p> {
+    programs: &'p mut Programs,
+    pid: Pid,
+    user: Option<u32>,
+}
+
+impl OfProcess<'_> {
     /// The file of a mapping, if it is still there.
     pub(super) fn get(&mut self, mapping: &Mapping) -> Option<&Program> {
         if !mapping.has_file() {
             return None;
         }
-        let key = (mapping.path.clone(), mapping.build_id.clone());
-        let open = || Program::open(&mapping.path, &mapping.build_id);
-        self.by_file.entry(key).or_insert_with(open).as_ref()
+        let key = (mapping.path.clone(), mapping.build_id.clone(), mapping.file);
+        let open = || Program::of(proof::program(self.pid, self.user, mapping)?);
+        self.programs.by_file.entry(key).or_insert_with(open).as_ref()
     }
 
     /// Address in the file's own address space of an address in a mapping of it, and what it says.

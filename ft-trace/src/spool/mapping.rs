@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::foreign_file::FileKey;
+
 /// The program text of a process at some time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -34,6 +36,12 @@ pub struct Mapping {
     /// Address that the file itself gives to the byte at `start`; `None` where its headers could not be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<u64>,
+    /// Inode of the file, as the kernel lists it; 0 when that is not known.
+    #[serde(skip)]
+    pub inode: u64,
+    /// Which file it is; `None` when it could not be had.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<FileKey>,
     /// The file was deleted or replaced before this was read: another one can have its path.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_gone: bool,
@@ -46,7 +54,7 @@ impl Mapping {
         key(self) == key(other) && self.path == other.path && self.build_id == other.build_id
     }
 
-    /// Whether a file of the same path can be known to be this one, or not: only where nothing has taken its place, or
+    /// Whether a file of the same path can be known to be this one, or not: where nothing has taken its place, or
     /// by its build id.
     pub fn has_file(&self) -> bool {
         !self.is_gone || !self.build_id.is_empty()

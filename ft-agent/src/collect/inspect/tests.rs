@@ -1,6 +1,7 @@
 use std::path::Path;
 
 use ft_trace::build_id;
+use ft_trace::foreign_file::regular;
 
 use super::*;
 
@@ -15,7 +16,7 @@ fn this_process_is_introduced() {
     let here = this_process_is_introduced as *const () as u64;
     let mine = mappings.mappings.iter().find(|m| (m.start..m.end).contains(&here)).unwrap();
     assert_eq!(Path::new(&mine.path), std::env::current_exe().unwrap());
-    let file = build_id::regular(Path::new(&mine.path)).unwrap();
+    let file = regular(Path::new(&mine.path)).unwrap();
     assert_eq!(mine.build_id, build_id::of_opened(&file).unwrap_or_default());
     assert!(found.threads.iter().any(|thread| thread.tid == mappings.pid));
 }
@@ -65,8 +66,7 @@ fn a_program_that_was_left_behind_is_found() {
 fn a_program_whose_file_is_gone_or_replaced_keeps_its_build_id() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("program");
-    let build_id =
-        |path: &Path| build_id::of_opened(&build_id::regular(path)?).filter(|id| !id.is_empty());
+    let build_id = |path: &Path| build_id::of_opened(&regular(path)?).filter(|id| !id.is_empty());
     for is_replaced in [false, true] {
         std::fs::copy("/bin/sleep", &path).unwrap();
         let expected = build_id(&path).expect("distributions give one");
@@ -89,7 +89,10 @@ fn a_program_whose_file_is_gone_or_replaced_keeps_its_build_id() {
         let of_it = |m: &Mapping| Path::new(&m.path) == path && m.is_gone;
         let mapping = found.and_then(|found| found.mappings.into_iter().find(of_it));
         let elsewhere = mapping.clone().map(|m| Mapping { start: 1, end: 2, ..m });
-        let elsewhere = elsewhere.and_then(|m| Some(Mapped::of(pid, &m)?.read(&m).0));
+        let elsewhere = elsewhere.and_then(|m| {
+            let file = ForeignFile::mapped(pid, &m)?;
+            Some(build_id::of_mapped(&file, &m).0)
+        });
         program.kill().unwrap();
         program.wait().unwrap();
         let mapping = mapping.expect("its text");

@@ -5,8 +5,8 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use ft_trace::build_id;
 use ft_trace::demangle::demangled;
+use ft_trace::foreign_file::regular;
 use ft_user::glob;
 use ft_user::patch::state;
 use object::elf::STT_GNU_IFUNC;
@@ -15,6 +15,7 @@ use object::{
     SymbolKind,
 };
 
+use super::binary::Binary;
 use super::notes::{Mark, marks};
 use super::{MAX_PROBED, ProbeError};
 use crate::collect::kernel::{release, version};
@@ -52,9 +53,10 @@ pub(super) struct Elf {
 
 impl Elf {
     /// Reads a file, and its debug symbols if they are installed.
-    pub(super) fn open(path: &Path) -> Result<Elf, ProbeError> {
-        let bad = || ProbeError::NotElf(path.to_owned());
-        let file = build_id::regular(path).ok_or_else(bad)?;
+    pub(super) fn open(binary: &Binary) -> Result<Elf, ProbeError> {
+        let path = &binary.path;
+        let bad = || ProbeError::NotElf(path.clone());
+        let file = binary.open().ok_or_else(bad)?;
         let cache = ReadCache::new(&file);
         let object = object::File::parse(&cache).map_err(|_| bad())?;
         if object.architecture() != Architecture::X86_64 {
@@ -278,7 +280,7 @@ fn debug_symbols<'d>(object: &impl Object<'d>) -> Vec<(String, u64)> {
     let digits: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
     let Some((first, rest)) = digits.split_at_checked(2) else { return Vec::new() };
     let path = format!("/usr/lib/debug/.build-id/{first}/{rest}.debug");
-    let Some(file) = build_id::regular(Path::new(&path)) else { return Vec::new() };
+    let Some(file) = regular(Path::new(&path)) else { return Vec::new() };
     let cache = ReadCache::new(&file);
     object::File::parse(&cache).map_or(Vec::new(), |object| functions(object.symbols()))
 }

@@ -11,8 +11,7 @@ mod elf;
 mod error;
 mod notes;
 
-use std::path::PathBuf;
-
+pub use binary::Binary;
 use elf::Elf;
 pub use error::ProbeError;
 
@@ -26,7 +25,7 @@ pub struct Probe {
     /// What requests are called that it makes: `redis-server:processCommand`.
     pub name: String,
     /// The file.
-    pub path: PathBuf,
+    pub binary: Binary,
     /// Offsets in the file where it begins.
     pub begins: Vec<u64>,
     /// What ends it.
@@ -100,10 +99,13 @@ pub fn find(
     let mut probes: Vec<Probe> = Vec::new();
     for text in wishes {
         let wish = Wish::parse(text)?;
-        let path = binary::find(wish.binary, command, pids)
+        let binary = binary::find(wish.binary, command, pids)
             .ok_or_else(|| ProbeError::NoBinary(wish.binary.to_owned()))?;
-        for probe in of_file(&wish, path)? {
-            let known = |p: &Probe| (&p.path, &p.begins) == (&probe.path, &probe.begins);
+        // One file is one to the kernel, too.
+        let known = probes.iter().find(|probe| probe.binary == binary);
+        let binary = known.map_or(binary, |probe| probe.binary.clone());
+        for probe in of_file(&wish, binary)? {
+            let known = |p: &Probe| (&p.binary, &p.begins) == (&probe.binary, &probe.begins);
             if !probes.iter().any(known) {
                 probes.push(probe);
             }
@@ -115,19 +117,19 @@ pub fn find(
     Ok(probes)
 }
 
-fn of_file(wish: &Wish<'_>, path: PathBuf) -> Result<Vec<Probe>, ProbeError> {
+fn of_file(wish: &Wish<'_>, binary: Binary) -> Result<Vec<Probe>, ProbeError> {
     let file = wish.binary.rsplit('/').next().unwrap_or(wish.binary);
-    let elf = Elf::open(&path)?;
+    let elf = Elf::open(&binary)?;
     match &wish.what {
         What::Function(wanted) => {
             if elf.is_go() {
-                return Err(ProbeError::Go(path));
+                return Err(ProbeError::Go(binary.path));
             }
             let functions = elf.functions(wanted, wish.text)?;
             let unwinds = elf.unwinds();
             let probe = |(function, offset): (String, u64)| Probe {
                 name: format!("{file}:{function}"),
-                path: path.clone(),
+                binary: binary.clone(),
                 begins: vec![offset],
                 end: End::Return,
                 is_stepped: elf.is_stepped(offset),
@@ -141,7 +143,7 @@ fn of_file(wish: &Wish<'_>, path: PathBuf) -> Result<Vec<Probe>, ProbeError> {
             Ok(vec![Probe {
                 name: format!("{file}:{provider}:{begin},{end}"),
                 is_stepped: begins.iter().chain(&ends).any(|&at| elf.is_stepped(at)),
-                path,
+                binary,
                 begins,
                 end: End::Marks(ends),
                 unwinds: false,

@@ -3,25 +3,14 @@
 use std::cell::OnceCell;
 use std::fs::File;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 
 use addr2line::Loader;
 use object::{Object as _, ObjectSegment as _, ObjectSymbol as _, ReadCache};
 
-use crate::build_id;
 use crate::demangle::demangled;
 use crate::spool::mapping::Mapping;
-use crate::vdso;
-
-/// Largest file in which names are looked up.
-const MAX_FILE_BYTES: u64 = 8 << 30;
-
-/// A file of this size may have holes without end.
-pub(super) const SMALL_BYTES: u64 = 64 << 20;
-
-/// How much larger than its place on the disk a file can be that has no holes: some file systems compress.
-const MAX_COMPRESSION: u64 = 32;
 
 /// Functions that are followed into each other at one address.
 const MAX_INLINED: usize = 64;
@@ -62,32 +51,11 @@ pub(super) struct Function {
     pub(super) name: String,
 }
 
-/// What is read of a file takes about as much memory, and a file with holes takes nothing of whoever made it.
-pub(super) fn is_worth_reading(file: &File) -> bool {
-    const BLOCK_BYTES: u64 = 512;
-    let Ok(metadata) = file.metadata() else { return false };
-    let there = metadata.blocks().saturating_mul(BLOCK_BYTES);
-    metadata.len() <= MAX_FILE_BYTES.min(SMALL_BYTES.max(there.saturating_mul(MAX_COMPRESSION)))
-}
-
 impl Program {
-    /// Opens a file, or the [vDSO](vdso), if it is the one with this build id.
-    pub(super) fn open(path: &str, build_id: &str) -> Option<Program> {
-        let opened = match path {
-            vdso::NAME => vdso::image(),
-            path => build_id::regular(Path::new(path)),
-        };
-        let (path, opened) = (Path::new(path), opened.filter(is_worth_reading)?);
-        if build_id::of_opened(&opened).unwrap_or_default() != build_id {
-            return None;
-        }
-        // From here on it is this file, whatever has its name; unless there is a package of its debugging
-        // information beside it, which is found by the name.
-        let package = path.is_absolute().then(|| path.with_added_extension("dwp"));
-        let path = match package.and_then(|package| build_id::regular(&package)) {
-            Some(_) => path.to_owned(),
-            None => format!("/proc/self/fd/{}", opened.as_raw_fd()).into(),
-        };
+    /// A file that was proved to be the one that is meant.
+    pub(super) fn of(opened: File) -> Option<Program> {
+        // It is this file, whatever has its name.
+        let path = format!("/proc/self/fd/{}", opened.as_raw_fd()).into();
         let file = ReadCache::new(&opened);
         let object = object::File::parse(&file).ok()?;
         let segment = |s: object::Segment<'_, '_, _>| {

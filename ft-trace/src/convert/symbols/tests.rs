@@ -1,13 +1,18 @@
-use std::fs::File;
-
-use super::program::{Function, SMALL_BYTES, is_worth_reading};
+use super::program::Function;
 use super::*;
 use crate::build_id;
 use crate::demangle::demangled;
+use crate::foreign_file::ForeignFile;
 use crate::vdso;
 
 fn mapping(start: u64, offset: u64, path: &str) -> Mapping {
     Mapping { start, end: start + 0x100, offset, path: path.to_owned(), ..Mapping::default() }
+}
+
+/// This process, which recorded itself.
+fn of_self(programs: &mut Programs) -> OfProcess<'_> {
+    let user = Some(rustix::process::geteuid().as_raw());
+    OfProcess { programs, pid: Pid(std::process::id() as i32), user }
 }
 
 /// The files that this process has mapped (proc_pid_maps(5)).
@@ -25,8 +30,9 @@ fn own_mappings() -> Vec<Mapping> {
             path: path.to_owned(),
             ..Mapping::default()
         };
-        let file = build_id::Mapped::of(std::process::id() as i32, &mapping)?;
-        (mapping.build_id, mapping.address) = file.read(&mapping);
+        let file = ForeignFile::mapped(std::process::id() as i32, &mapping)?;
+        (mapping.build_id, mapping.address) = build_id::of_mapped(&file, &mapping);
+        mapping.file = file.facts().map(|facts| facts.key);
         Some(mapping)
     });
     mappings.collect()
@@ -51,6 +57,7 @@ fn functions_of_the_vdso_are_found_in_our_own() {
     let mapping = own.iter().find(|mapping| mapping.path == vdso::NAME).expect("Linux maps one");
     assert!(!mapping.build_id.is_empty() && mapping.address.is_some(), "{mapping:?}");
     let mut programs = Programs::default();
+    let mut programs = of_self(&mut programs);
     let program = programs.get(mapping).unwrap();
     let is_it = |function: &&Function| function.name == "__vdso_clock_gettime";
     let function = program.functions().iter().find(is_it).unwrap();
@@ -66,6 +73,7 @@ fn own_function_and_variable_are_found() {
         [const { std::sync::atomic::AtomicU64::new(1) }; 4];
     let own = own_mappings();
     let mut programs = Programs::default();
+    let mut programs = of_self(&mut programs);
 
     let here = own_function_and_variable_are_found as *const () as u64;
     let (_, symbol) = programs.call(only_mapping(&own, here).unwrap(), here);
@@ -91,6 +99,7 @@ fn functions_have_names_and_ends() {
     let here = functions_have_names_and_ends as *const () as u64;
     let mapping = only_mapping(&own, here).unwrap();
     let mut programs = Programs::default();
+    let mut programs = of_self(&mut programs);
     let program = programs.get(mapping).unwrap();
     let at = program.address(here - mapping.start + mapping.offset).unwrap();
     let frames = program.frames(at);
@@ -107,13 +116,6 @@ fn functions_have_names_and_ends() {
     assert!(looked_at > 100 && framed <= looked_at, "{framed} of {looked_at}");
 }
 
-#[test]
-fn another_file_is_not_asked() {
-    let own = std::env::current_exe().unwrap();
-    assert!(Program::open(own.to_str().unwrap(), "of another build").is_none());
-    assert!(Program::open("/nonexistent", "").is_none());
-}
-
 /// One that has taken the place of a file without a build id would be taken for it.
 #[test]
 fn what_has_the_path_of_a_file_that_is_gone_is_not_asked_without_a_build_id() {
@@ -123,15 +125,5 @@ fn what_has_the_path_of_a_file_that_is_gone_is_not_asked_without_a_build_id() {
     assert!(there.has_file() && !gone.has_file());
     assert!(Mapping { build_id: "ab".into(), ..gone.clone() }.has_file());
     let mut programs = Programs::default();
-    assert!(programs.get(&gone).is_none());
-}
-
-#[test]
-fn a_file_of_holes_is_not_read() {
-    let file = tempfile::NamedTempFile::new().unwrap();
-    file.as_file().set_len(SMALL_BYTES).unwrap();
-    assert!(is_worth_reading(file.as_file()));
-    file.as_file().set_len(SMALL_BYTES + 1).unwrap();
-    assert!(!is_worth_reading(file.as_file()));
-    assert!(is_worth_reading(&File::open(std::env::current_exe().unwrap()).unwrap()));
+    assert!(of_self(&mut programs).get(&gone).is_none());
 }

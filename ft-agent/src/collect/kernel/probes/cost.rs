@@ -8,7 +8,7 @@ use ft_ebpf::{Probe as Record, kind, read};
 
 use super::Kernel;
 use crate::collect::maps;
-use crate::collect::probe::{End, Probe};
+use crate::collect::probe::{Binary, End, Probe};
 
 /// Calls between two readings of the clock. Their records fit into the smallest buffer.
 const CALLS: u32 = 20;
@@ -156,7 +156,7 @@ impl Subject {
         };
         Some(Probe {
             name: "cost".to_owned(),
-            path,
+            binary: Binary::at(path),
             begins: vec![begin],
             end,
             is_stepped: matches!(self, Subject::Steps | Subject::SteppedMarks),
@@ -191,7 +191,10 @@ mod tests {
             let probe = subject.probe().expect("this file");
             assert_eq!(Subject::like(&probe), subject);
             let at = usize::try_from(probe.begins[0]).expect("an offset");
-            assert_eq!(&fs::read(&probe.path).expect("this file")[at..at + code.len()], code);
+            assert_eq!(
+                &fs::read(&probe.binary.path).expect("this file")[at..at + code.len()],
+                code
+            );
             subject.call();
         }
     }

@@ -14,7 +14,7 @@ use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
@@ -84,18 +84,18 @@ impl Programs {
     ) -> Result<Vec<OwnedFd>, (&'p Probe, io::Error)> {
         let mut links = Vec::new();
         for name in PROGRAMS {
-            let mut files: BTreeMap<&Path, Vec<Place<'p>>> = BTreeMap::new();
+            let mut files: BTreeMap<PathBuf, Vec<Place<'p>>> = BTreeMap::new();
             for (probe, cookie) in probes.iter().zip(0..) {
                 let places =
                     offsets(probe, name).iter().map(|&offset| Place { probe, offset, cookie });
-                files.entry(&probe.path).or_default().extend(places);
+                files.entry(probe.binary.anchored()).or_default().extend(places);
             }
             files.retain(|_, places| !places.is_empty());
             for (path, places) in files {
-                let link = self.link(name, path, &places, process);
+                let link = self.link(name, &path, &places, process);
                 links.push(link.map_err(|error| {
                     let alone = |place: &&Place<'_>| {
-                        self.link(name, path, std::slice::from_ref(*place), process).is_err()
+                        self.link(name, &path, std::slice::from_ref(*place), process).is_err()
                     };
                     (places.iter().find(alone).unwrap_or(&places[0]).probe, error)
                 })?);

@@ -131,7 +131,10 @@ impl Kernel {
         let attach = |(program, offset)| {
             let location = UProbeAttachLocation::AbsoluteOffset(offset);
             let point = UProbeAttachPoint { location, cookie: Some(cookie) };
-            Ok((program, uprobe(&mut self.ebpf, program)?.attach(point, &probe.path, scope)?))
+            Ok((
+                program,
+                uprobe(&mut self.ebpf, program)?.attach(point, &probe.binary.anchored(), scope)?,
+            ))
         };
         places.map(attach).collect()
     }

@@ -1,0 +1,211 @@
+//! The files that say what is at the addresses of a process: which they are, proved before they are opened.
+//!
+//! Their owners can put others in their place at any time, in mount namespaces of their own, too, and who converts a
+//! recording is often root: names must come from the file that the process had, and never from one that its user may not
+//! read.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::path::Path;
+
+use crate::build_id;
+use crate::foreign_file::{Facts, ForeignFile};
+use crate::ids::Pid;
+use crate::spool::mapping::Mapping;
+use crate::vdso;
+
+/// Most that is read of what a process has mapped, bytes.
+const MAX_MAPS_BYTES: u64 = 64 << 20;
+
+/// Largest file in which names are looked up.
+const MAX_FILE_BYTES: u64 = 8 << 30;
+
+/// A file of this size may have holes without end.
+const SMALL_BYTES: u64 = 64 << 20;
+
+/// How much larger than its place on the disk a file can be that has no holes: some file systems compress.
+const MAX_COMPRESSION: u64 = 32;
+
+/// The file of a mapping: the one that was mapped, whoever finds it where; else one of the same build id, which the user of
+/// the process may read. Without a build id only the file itself counts.
+pub(super) fn program(pid: Pid, user: Option<u32>, mapping: &Mapping) -> Option<File> {
+    let is_its = |file: &File| {
+        !mapping.build_id.is_empty()
+            && build_id::of_opened(file).as_ref() == Some(&mapping.build_id)
+    };
+    if mapping.path == vdso::NAME {
+        return vdso::image().filter(is_its);
+    }
+    let is_mapped = |facts: &Facts| mapping.file == Some(facts.key);
+    let in_its_root = || ForeignFile::of_process(pid.0, &mapping.path);
+    let held = in_its_root().filter(|held| held.facts().as_ref().is_some_and(is_mapped));
+    let file = match held {
+        Some(held) => held.open()?,
+        None => {
+            let held = ForeignFile::here(Path::new(&mapping.path))?;
+            let facts = held.facts()?;
+            let may_read = facts.is_public || user == Some(facts.owner);
+            if !is_mapped(&facts) && (mapping.build_id.is_empty() || !may_read) {
+                return None;
+            }
+            held.open().filter(|file| is_mapped(&facts) || is_its(file))?
+        }
+    };
+    is_worth_reading(&file).then_some(file)
+}
+
+/// What is read of a file takes about as much memory, and a file with holes takes nothing of whoever made it.
+fn is_worth_reading(file: &File) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+
+    const BLOCK_BYTES: u64 = 512;
+    let Ok(metadata) = file.metadata() else { return false };
+    let there = metadata.blocks().saturating_mul(BLOCK_BYTES);
+    metadata.len() <= MAX_FILE_BYTES.min(SMALL_BYTES.max(there.saturating_mul(MAX_COMPRESSION)))
+}
+
+/// The map that the compiler of a process of this user has left that had mapped these: in its own root directory, under the
+/// number that it has in its own namespace, while it runs; else in ours.
+pub(super) fn perf_map(pid: Pid, user: Option<u32>, mappings: &[Mapping]) -> Option<File> {
+    let own = || {
+        let number = own_number(pid).filter(|_| runs_still(pid, mappings))?;
+        let path = format!("/tmp/perf-{number}.map");
+        ForeignFile::of_process(pid.0, &path).filter(|held| may_speak(held, user))
+    };
+    let path = format!("/tmp/perf-{pid}.map");
+    let here = || ForeignFile::here(Path::new(&path)).filter(|held| may_speak(held, user));
+    own().or_else(here)?.open()
+}
+
+/// Anybody can write such a file, and give a file of somebody else such a name.
+fn may_speak(held: &ForeignFile, user: Option<u32>) -> bool {
+    held.facts().is_some_and(|facts| user == Some(facts.owner) && facts.links == 1)
+}
+
+/// The number of a process in its own namespace, the last of its numbers (proc_pid_status(5)).
+fn own_number(pid: Pid) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+    numbers.split_ascii_whitespace().next_back()?.parse().ok()
+}
+
+/// Whether who has this number now has something mapped where the process had it, so that it is this process.
+fn runs_still(pid: Pid, mappings: &[Mapping]) -> bool {
+    let Ok(maps) = File::open(format!("/proc/{pid}/maps")) else { return false };
+    let mut text = Vec::new();
+    let _ = maps.take(MAX_MAPS_BYTES).read_to_end(&mut text);
+    let text = String::from_utf8_lossy(&text);
+    let place = |mapping: &Mapping| format!("{:08x}-{:08x} ", mapping.start, mapping.end);
+    let had: HashSet<String> = mappings.iter().map(place).collect();
+    text.lines().any(|line| line.find(' ').is_some_and(|at| had.contains(&line[..=at])))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{MetadataExt as _, symlink};
+    use std::path::PathBuf;
+
+    use super::*;
+
+    const OWN: fn() -> Pid = || Pid(std::process::id() as i32);
+
+    /// A mapping of what is at `path`, which is recorded by its key.
+    fn mapped(path: &Path, build_id: &str) -> Mapping {
+        let file = ForeignFile::here(path).and_then(|held| held.facts()).map(|facts| facts.key);
+        let (path, build_id) = (path.to_str().unwrap().to_owned(), build_id.to_owned());
+        Mapping { path, build_id, file, ..Mapping::default() }
+    }
+
+    fn user() -> Option<u32> {
+        Some(rustix::process::geteuid().as_raw())
+    }
+
+    #[test]
+    fn another_file_is_not_asked() {
+        let own = std::env::current_exe().unwrap();
+        let is_found = |mapping: &Mapping| program(OWN(), user(), mapping).is_some();
+        let itself = mapped(&own, "");
+        assert!(is_found(&itself), "a file without a build id, while it is the same");
+        assert!(!is_found(&Mapping { file: None, ..itself.clone() }), "nothing is known of it");
+        let other = Mapping { build_id: "of another build".into(), file: None, ..itself };
+        assert!(!is_found(&other));
+        assert!(!is_found(&mapped(Path::new("/nonexistent"), "")));
+    }
+
+    #[test]
+    fn what_has_taken_the_place_of_a_file_is_known_by_its_build_id_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("program");
+        std::fs::copy("/bin/sleep", &path).unwrap();
+        let of = |path: &Path| build_id::of_opened(&File::open(path).unwrap()).unwrap();
+        let (with, without) = (mapped(&path, &of(&path)), mapped(&path, ""));
+        let copy = |from: &str| {
+            std::fs::remove_file(&path).unwrap();
+            std::fs::copy(from, &path).unwrap();
+            [&with, &without].map(|mapping| program(OWN(), user(), mapping).is_some())
+        };
+        assert_eq!(copy("/bin/sleep"), [true, false]);
+        assert_eq!(copy("/bin/cat"), [false, false]);
+    }
+
+    /// Who forges the build id of a file that it may not read learns nothing of it.
+    #[test]
+    fn what_its_user_may_not_read_is_not_asked() {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::copy("/bin/sleep", file.path()).unwrap();
+        let id = build_id::of_opened(file.as_file()).unwrap();
+        let elsewhere = Mapping { file: None, ..mapped(file.path(), &id) };
+        for (mode, other) in [(0o644, true), (0o600, false)] {
+            let rights = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(file.path(), rights).unwrap();
+            let is_found = |user| program(OWN(), Some(user), &elsewhere).is_some();
+            assert!(is_found(user().unwrap()));
+            assert_eq!(is_found(user().unwrap() + 1), other, "{mode:o}");
+        }
+    }
+
+    #[test]
+    fn a_map_is_its_users_own_and_has_no_other_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let [map, link, second] = ["map", "link", "second"].map(|name| folder.path().join(name));
+        std::fs::write(&map, "1000 10 f\n").unwrap();
+        symlink(&map, &link).unwrap();
+        let speaks = |path: &PathBuf, user| {
+            ForeignFile::here(path).is_some_and(|held| may_speak(&held, user))
+        };
+        let owner = std::fs::metadata(&map).unwrap().uid();
+        assert!(speaks(&map, Some(owner)));
+        assert!(!speaks(&map, Some(owner + 1)) && !speaks(&map, None), "root's, too");
+        assert!(!speaks(&link, Some(owner)));
+        std::fs::hard_link(&map, &second).unwrap();
+        assert!(!speaks(&map, Some(owner)));
+    }
+
+    #[test]
+    fn a_process_is_known_by_what_it_has_mapped() {
+        let own = OWN();
+        assert_eq!(own_number(own), Some(std::process::id()), "as it calls itself");
+        let maps = fs::read_to_string("/proc/self/maps").unwrap();
+        let text = maps.lines().find(|line| line.contains(" r-xp ")).unwrap();
+        let (start, end) = text.split(' ').next().unwrap().split_once('-').unwrap();
+        let number = |text| u64::from_str_radix(text, 16).unwrap();
+        let (start, end) = (number(start), number(end));
+        let mapping = Mapping { start, end, ..Mapping::default() };
+        assert!(runs_still(own, std::slice::from_ref(&mapping)));
+        assert!(!runs_still(own, &[Mapping { end: end + 1, ..mapping.clone() }]));
+        assert!(!runs_still(Pid(i32::MAX), &[mapping]));
+    }
+
+    #[test]
+    fn a_file_of_holes_is_not_read() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(SMALL_BYTES).unwrap();
+        assert!(is_worth_reading(file.as_file()));
+        file.as_file().set_len(SMALL_BYTES + 1).unwrap();
+        assert!(!is_worth_reading(file.as_file()));
+        assert!(is_worth_reading(&File::open(std::env::current_exe().unwrap()).unwrap()));
+    }
+}
