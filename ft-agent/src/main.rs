@@ -3,10 +3,25 @@
 mod cli;
 mod command;
 
+use std::env;
 use std::io::{self, Write};
-use std::process::ExitCode;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
+
+use ft_trace::convert;
+
+/// What is said to this program when it is to be a worker that reads files of others.
+const NAMES: &str = "read-names";
 
 fn main() -> ExitCode {
+    if env::args_os().nth(1).is_some_and(|first| first == NAMES) {
+        return if convert::serve_names().is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
+    convert::start_workers_by(|| {
+        let mut command = Command::new("/proc/self/exe");
+        command.arg0("ft-agent").arg(NAMES).env_clear();
+        command
+    });
     ft_agent::signals::survive_file_size_limit();
     ft_agent::logger::install();
     let result = match cli::parse() {

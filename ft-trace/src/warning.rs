@@ -146,6 +146,25 @@ pub enum Warning {
     /// Registrations were refused.
     #[error("{0}")]
     Refused(Refused),
+    /// Files of a user could not be read for names.
+    #[error(
+        "functions and variables in {file}{} of the user with number {user} have no names, since {reason}: look at the file, \
+         which is damaged or made to harm who reads it, and record again without it",
+        match files {
+            1 => String::new(),
+            files => format!(", and in {} more files", number::count(files - 1)),
+        }
+    )]
+    NoNames {
+        /// Owner of the files.
+        user: u32,
+        /// The first of them.
+        file: String,
+        /// How many they are.
+        files: u64,
+        /// Why the first has none.
+        reason: String,
+    },
     /// Threads whose number is not known.
     #[error(
         "{} threads ended before the agent could ask for their number: they stand under minus the \

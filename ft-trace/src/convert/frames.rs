@@ -1,38 +1,69 @@
 //! The addresses of call chains to functions and lines.
 //!
-//! In user space: in the mapping of the process, in the file that was mapped, if it still has the build id that it had
-//! then; failing that, in the map that a just-in-time compiler has left ([`perf_map`](super::perf_map)). Where the file is
+//! In user space: in the mapping of the process, in the file that was mapped, if it is still there; failing that, in the map
+//! that a just-in-time compiler has left ([`names`](super::names)). Where the file is
 //! gone, its build id and the address in it remain, to be looked up elsewhere. Of a process that had ended before anybody
 //! could look at it nothing remains but the addresses, which its rows say.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use super::kernel_symbols::KernelSymbols;
-use super::perf_map::PerfMap;
+use super::names::{Names, Query, Symbol, What};
 use super::registry::Registry;
-use super::symbols::{Addresses, Programs, Symbol, only_mapping};
+use super::symbols::{Addresses, only_mapping, own_address};
 use crate::ids::{Name, Pid};
 use crate::spool::mapping::Mapping;
 use crate::tables::{BinaryRow, FrameRow, KERNEL_PID, UNSEEN};
 
 /// Rows of `frames` and of `binaries`.
-pub(super) fn rows(addresses: Addresses, registry: &Registry) -> (Vec<FrameRow>, Vec<BinaryRow>) {
-    let mut find = Find {
-        registry,
-        programs: Programs::default(),
-        kernel: None,
-        perf_maps: HashMap::new(),
-        binaries: BTreeMap::new(),
-    };
+pub(super) fn rows(
+    addresses: Addresses,
+    registry: &Registry,
+    names: &mut Names<'_>,
+) -> (Vec<FrameRow>, Vec<BinaryRow>) {
+    let addresses: Vec<(Pid, u64)> =
+        addresses.into_iter().map(|(pid, address)| (Pid(pid), address as u64)).collect();
+    let mut found: Vec<Found> = Vec::new();
+    let mut kernel = None;
+    let none = Mapping::default();
+    let (mut places, mut compiled) = (Vec::new(), Vec::new());
+    for (place, &(pid, address)) in addresses.iter().enumerate() {
+        if pid == KERNEL_PID {
+            let boot_id = &registry.start.boot_id;
+            let kernel = kernel.get_or_insert_with(|| KernelSymbols::of_boot(boot_id));
+            found.push(in_kernel(kernel, address));
+            continue;
+        }
+        let mappings = registry.mappings.get(&pid).map(Vec::as_slice);
+        let object = if mappings.is_none() { UNSEEN } else { "" };
+        found.push(Found { object: object.into(), offset: address, ..Found::default() });
+        let mapping = only_mapping(mappings.unwrap_or_default(), address);
+        // Memory of a compiler can have the name of a file that is gone, too.
+        if !mapping.is_some_and(Mapping::has_file) {
+            compiled.push((place, Query { pid, mapping: &none, what: What::Compiled, address }));
+        }
+        if let Some(mapping) = mapping {
+            places.push((place, Query { pid, mapping, what: What::Frames, address }));
+        }
+    }
+    let queries: Vec<_> = compiled.iter().map(|(_, query)| *query).collect();
+    for ((place, _), answer) in compiled.iter().zip(names.ask(&queries)) {
+        if !answer.symbols.is_empty() {
+            found[*place].symbols = answer.symbols;
+            found[*place].object = "JIT".into();
+        }
+    }
+    places.retain(|(place, _)| found[*place].symbols.is_empty());
+    let binaries = in_files(&places, &mut found, names);
+
     let mut rows = Vec::new();
-    for (pid, address) in addresses {
-        let found = find.at(Pid(pid), address as u64);
+    for ((pid, address), found) in addresses.into_iter().zip(found) {
         let row = |(inlined, symbol): (usize, Symbol)| FrameRow {
-            pid: Pid(pid),
-            address,
+            pid,
+            address: address as i64,
             inlined: inlined as i32,
-            function: symbol.name.into(),
-            file: symbol.file.into(),
+            function: symbol.name,
+            file: symbol.file,
             line: i32::try_from(symbol.line).unwrap_or(0),
             object: found.object.clone(),
             build_id: found.build_id.clone(),
@@ -45,14 +76,6 @@ pub(super) fn rows(addresses: Addresses, registry: &Registry) -> (Vec<FrameRow>,
         };
         rows.extend(symbols.into_iter().enumerate().map(row));
     }
-    let binary = |((object, build_id), (functions, framed))| BinaryRow {
-        object: Name::from(object),
-        build_id: Name::from(build_id),
-        functions: functions as i32,
-        framed: framed as i32,
-    };
-    let mut binaries: Vec<_> = find.binaries.into_iter().map(binary).collect();
-    binaries.sort_by_key(|row| row.functions);
     (rows, binaries)
 }
 
@@ -66,73 +89,44 @@ struct Found {
     offset: u64,
 }
 
-struct Find<'a> {
-    registry: &'a Registry,
-    programs: Programs,
-    kernel: Option<KernelSymbols>,
-    perf_maps: HashMap<Pid, PerfMap>,
-    /// By path and build id: functions that were looked at, and those with a frame pointer.
-    binaries: BTreeMap<(String, String), (u32, u32)>,
+fn in_kernel(kernel: &KernelSymbols, address: u64) -> Found {
+    match kernel.find(address) {
+        Some((name, object)) => Found {
+            symbols: vec![Symbol { name: name.into(), ..Symbol::default() }],
+            object: object.into(),
+            offset: address,
+            ..Found::default()
+        },
+        None => Found { object: "kernel".into(), offset: address, ..Found::default() },
+    }
 }
 
-impl Find<'_> {
-    fn at(&mut self, pid: Pid, address: u64) -> Found {
-        if pid == KERNEL_PID {
-            let boot_id = &self.registry.start.boot_id;
-            let symbols = self.kernel.get_or_insert_with(|| KernelSymbols::of_boot(boot_id));
-            return match symbols.find(address) {
-                Some((name, object)) => Found {
-                    symbols: vec![Symbol { name, ..Symbol::default() }],
-                    object: object.into(),
-                    offset: address,
-                    ..Found::default()
-                },
-                None => Found { object: "kernel".into(), offset: address, ..Found::default() },
-            };
-        }
-        let mappings = self.registry.mappings.get(&pid).map(Vec::as_slice);
-        let mapping = only_mapping(mappings.unwrap_or_default(), address);
-        // Memory of a compiler can have the name of a file that is gone, too.
-        if let Some(mapping) = mapping.filter(|mapping| mapping.has_file()) {
-            return self.in_file(pid, mapping, address);
-        }
-        let user = self.registry.users.get(&pid).copied();
-        let read = || PerfMap::of(pid, user, mappings.unwrap_or_default());
-        let perf_map = self.perf_maps.entry(pid).or_insert_with(read);
-        match perf_map.find(address) {
-            Some(name) => Found {
-                symbols: vec![Symbol { name: name.to_owned(), ..Symbol::default() }],
-                object: "JIT".into(),
-                offset: address,
-                ..Found::default()
-            },
-            None => match mapping {
-                Some(mapping) => self.in_file(pid, mapping, address),
-                None => {
-                    let object = if mappings.is_none() { UNSEEN } else { "" };
-                    Found { object: object.into(), offset: address, ..Found::default() }
-                }
-            },
-        }
+/// Has the files say what is at the addresses that lie in them, and how many of their functions keep a frame pointer.
+fn in_files(
+    places: &[(usize, Query<'_>)],
+    found: &mut [Found],
+    names: &mut Names<'_>,
+) -> Vec<BinaryRow> {
+    let mut queries: Vec<_> = places.iter().map(|(_, query)| *query).collect();
+    let mut objects: BTreeMap<(&str, &str), Query<'_>> = BTreeMap::new();
+    for (_, query) in places {
+        let key = (query.mapping.path.as_str(), query.mapping.build_id.as_str());
+        objects.entry(key).or_insert(Query { what: What::Framed, ..*query });
     }
-
-    fn in_file(&mut self, pid: Pid, mapping: &Mapping, address: u64) -> Found {
-        let offset = address - mapping.start + mapping.offset;
-        let mut programs = self.programs.of(pid, self.registry);
-        let program = programs.get(mapping);
-        let at = match program {
-            Some(program) => program.address(offset),
-            None => mapping.own_address(address),
-        };
-        let at = at.unwrap_or(offset);
-        let key = (mapping.path.clone(), mapping.build_id.clone());
-        let looked_at = || program.map_or((0, 0), |program| program.framed());
-        self.binaries.entry(key).or_insert_with(looked_at);
-        Found {
-            symbols: program.map_or(Vec::new(), |program| program.frames(at)),
-            object: mapping.path.as_str().into(),
-            build_id: mapping.build_id.as_str().into(),
-            offset: at,
-        }
+    queries.extend(objects.values());
+    let mut answers = names.ask(&queries).into_iter();
+    for ((place, query), answer) in places.iter().zip(answers.by_ref()) {
+        let found = &mut found[*place];
+        found.offset = own_address(query, &answer);
+        found.symbols = answer.symbols;
+        found.object = query.mapping.path.as_str().into();
+        found.build_id = query.mapping.build_id.as_str().into();
     }
+    let binary = |(&(object, build_id), answer): (&(&str, &str), super::names::Answer)| {
+        let (functions, framed) = answer.at.map_or((0, 0), |at| ((at >> 32) as i32, at as i32));
+        BinaryRow { object: object.into(), build_id: build_id.into(), functions, framed }
+    };
+    let mut binaries: Vec<_> = objects.keys().zip(answers).map(binary).collect();
+    binaries.sort_by_key(|row| row.functions);
+    binaries
 }

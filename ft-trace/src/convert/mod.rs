@@ -22,8 +22,7 @@ mod kernel;
 mod kernel_locks;
 mod kernel_symbols;
 mod ledger;
-mod perf_map;
-mod proof;
+mod names;
 mod registry;
 mod segment;
 mod summary;
@@ -46,6 +45,7 @@ pub use follow::{Followed, Follower};
 pub use kernel::{kernel_record_bytes, kernel_record_len};
 pub(crate) use kernel_locks::KernelLocks;
 use ledger::Ledger;
+pub use names::{serve as serve_names, start_workers_by};
 use registry::Registry;
 pub(crate) use threads::Threads;
 

@@ -6,6 +6,7 @@ use std::path::Path;
 use super::Result;
 use super::enough;
 use super::ledger::Ledger;
+use super::names::Names;
 use super::registry::Registry;
 use super::segment::{loss_rows, relative};
 use super::threads::Threads;
@@ -58,9 +59,10 @@ pub(super) fn write(
     let calls = ledgers.values().flat_map(|l| &l.calls).copied().collect();
     let locks = ledgers.values().flat_map(|l| &l.locks).copied().collect();
     let functions = ledgers.values().flat_map(|l| &l.functions).copied().collect();
-    tables.whole(symbols::rows(calls, locks, functions, registry))?;
+    let mut in_files = Names::new(&registry.users, &registry.mappings);
+    tables.whole(symbols::rows(calls, locks, functions, registry, &mut in_files))?;
     let addresses = ledgers.values().flat_map(|l| &l.frames).copied().collect();
-    let (frames, binaries) = frames::rows(addresses, registry);
+    let (frames, binaries) = frames::rows(addresses, registry, &mut in_files);
     tables.whole(frames)?;
     tables.whole(binaries)?;
     if !late_losses.is_empty() {
@@ -76,6 +78,7 @@ pub(super) fn write(
 
     meta.warnings.extend(Warning::of_start(&meta.start));
     meta.warnings.extend(untraced(registry, ledgers));
+    meta.warnings.extend(in_files.warnings());
     if let Some(damage) = damage {
         meta.warnings.push(Warning::SpoolDamaged {
             file: relative(&spool.registry()),

@@ -1,5 +1,7 @@
 //! A recording made by hand, for tests.
 
+pub mod program;
+
 use std::path::Path;
 
 use ft_user::layout::{ArgType, LOSS_KEY, SiteKind, commit, dir_kind};

@@ -238,7 +238,7 @@ impl<'s> Names<'s> {
         }
         let base = symbol.find(".constprop.").or_else(|| symbol.find(".isra."));
         let base = &symbol[..base.unwrap_or(symbol.len())];
-        let whole = demangled(base);
+        let whole = demangled(base.as_bytes());
         const CALL: &str = "operator()";
         let own = whole.find(CALL).map_or(0, |at| at + CALL.len());
         let parameters = whole[own..].find('(').map(|at| own + at).filter(|&at| at > 0);

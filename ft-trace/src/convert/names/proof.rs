@@ -9,17 +9,15 @@ use std::fs::{self, File};
 use std::io::Read as _;
 use std::path::Path;
 
+use super::worker::MAX_FILE_BYTES;
 use crate::build_id;
-use crate::foreign_file::{Facts, ForeignFile};
+use crate::foreign_file::ForeignFile;
 use crate::ids::Pid;
 use crate::spool::mapping::Mapping;
 use crate::vdso;
 
 /// Most that is read of what a process has mapped, bytes.
 const MAX_MAPS_BYTES: u64 = 64 << 20;
-
-/// Largest file in which names are looked up.
-const MAX_FILE_BYTES: u64 = 8 << 30;
 
 /// A file of this size may have holes without end.
 const SMALL_BYTES: u64 = 64 << 20;
@@ -28,31 +26,38 @@ const SMALL_BYTES: u64 = 64 << 20;
 const MAX_COMPRESSION: u64 = 32;
 
 /// The file of a mapping: the one that was mapped, whoever finds it where; else one of the same build id, which the user of
-/// the process may read. Without a build id only the file itself counts.
-pub(super) fn program(pid: Pid, user: Option<u32>, mapping: &Mapping) -> Option<File> {
+/// the process may read. Without a build id only the file itself counts. The package of its debugging information, of the same
+/// owner, comes behind it.
+pub(super) fn program(pid: Pid, user: Option<u32>, mapping: &Mapping) -> Option<Vec<File>> {
     let is_its = |file: &File| {
         !mapping.build_id.is_empty()
             && build_id::of_opened(file).as_ref() == Some(&mapping.build_id)
     };
     if mapping.path == vdso::NAME {
-        return vdso::image().filter(is_its);
+        return Some(vec![vdso::image().filter(is_its)?]);
     }
-    let is_mapped = |facts: &Facts| mapping.file == Some(facts.key);
-    let in_its_root = || ForeignFile::of_process(pid.0, &mapping.path);
-    let held = in_its_root().filter(|held| held.facts().as_ref().is_some_and(is_mapped));
-    let file = match held {
-        Some(held) => held.open()?,
-        None => {
-            let held = ForeignFile::here(Path::new(&mapping.path))?;
-            let facts = held.facts()?;
-            let may_read = facts.is_public || user == Some(facts.owner);
-            if !is_mapped(&facts) && (mapping.build_id.is_empty() || !may_read) {
-                return None;
-            }
-            held.open().filter(|file| is_mapped(&facts) || is_its(file))?
-        }
+    let is_mapped =
+        |held: &ForeignFile| held.facts().is_some_and(|facts| mapping.file == Some(facts.key));
+    let in_its_root = |path: &str| ForeignFile::of_process(pid.0, path);
+    let here = |path: &str| ForeignFile::here(Path::new(path));
+    let (held, find): (_, &dyn Fn(&str) -> Option<ForeignFile>) =
+        match in_its_root(&mapping.path).filter(is_mapped) {
+            Some(held) => (held, &in_its_root),
+            None => (here(&mapping.path)?, &here),
+        };
+    let facts = held.facts()?;
+    let may_read = facts.is_public || user == Some(facts.owner);
+    if !is_mapped(&held) && (mapping.build_id.is_empty() || !may_read) {
+        return None;
+    }
+    let file = held.open().filter(|file| is_mapped(&held) || is_its(file))?;
+    let is_owners = |package: &ForeignFile| {
+        package.facts().is_some_and(|of_package| of_package.owner == facts.owner)
     };
-    is_worth_reading(&file).then_some(file)
+    let package = find(&format!("{}.dwp", mapping.path)).filter(is_owners);
+    let files = [Some(file), package.and_then(|package| package.open())];
+    let files: Vec<File> = files.into_iter().flatten().collect();
+    files.iter().all(is_worth_reading).then_some(files)
 }
 
 /// What is read of a file takes about as much memory, and a file with holes takes nothing of whoever made it.

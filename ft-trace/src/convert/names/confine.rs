@@ -1,0 +1,138 @@
+//! Gives up all rights: what an attacker who has taken over a worker could do is to compute, and to answer.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+
+use rustix::process::{Resource, Rlimit, setrlimit, setsid};
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, TargetArch,
+};
+
+/// The user of a worker of root: nobody has this number, so that nobody can end it either.
+pub(super) const OWN_USER: u32 = 4_000_000_000;
+
+/// Who must do in a user namespace that does not have that number.
+pub(super) const NOBODY: u32 = 65_534;
+
+/// Memory of a worker, bytes: what is in a file, and what is made of it.
+const MEMORY_BYTES: u64 = 4 << 30;
+
+/// CPU time of a worker, s: its agent ends it earlier ([`super::FILE_CPU`]), unless that is gone.
+const CPU_S: u64 = 300;
+
+/// Descriptors: the socket, and two files.
+const DESCRIPTORS: u64 = 16;
+
+/// Calls that a worker makes.
+const CALLS: [i64; 22] = [
+    libc::SYS_recvmsg,
+    libc::SYS_sendmsg,
+    libc::SYS_read,
+    libc::SYS_pread64,
+    libc::SYS_fstat,
+    libc::SYS_statx,
+    libc::SYS_lseek,
+    libc::SYS_close,
+    libc::SYS_fcntl,
+    libc::SYS_brk,
+    libc::SYS_munmap,
+    libc::SYS_mremap,
+    libc::SYS_madvise,
+    libc::SYS_futex,
+    libc::SYS_getrandom,
+    libc::SYS_write,
+    libc::SYS_rt_sigprocmask,
+    libc::SYS_rt_sigaction,
+    libc::SYS_rt_sigreturn,
+    libc::SYS_sigaltstack,
+    libc::SYS_exit,
+    libc::SYS_exit_group,
+];
+
+/// Calls that make memory, which must not be executable; which argument says so.
+const OF_MEMORY: [(i64, u8); 2] = [(libc::SYS_mmap, 2), (libc::SYS_mprotect, 2)];
+
+/// Gives up all rights of this process, which has one thread.
+///
+/// # Errors
+///
+/// When the kernel refuses, so that some right is left.
+pub(super) fn confine() -> io::Result<()> {
+    // What a terminal sends to the agent is not for the worker. Who leads a session already is fine, too.
+    let _ = setsid();
+    // Of two that take too much memory, this one is the one to end. Where there is no /proc, the other limits must do.
+    let _ = fs::write("/proc/self/oom_score_adj", "1000");
+    close_all_but_standard()?;
+    become_nobody()?;
+    no_capabilities()?;
+    prctl(libc::PR_SET_NO_NEW_PRIVS, 1)?;
+    prctl(libc::PR_SET_DUMPABLE, 0)?;
+    prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong)?;
+    for (resource, most) in [
+        (Resource::As, MEMORY_BYTES),
+        (Resource::Cpu, CPU_S),
+        (Resource::Fsize, 0),
+        (Resource::Core, 0),
+        (Resource::Nofile, DESCRIPTORS),
+    ] {
+        setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?;
+    }
+    let filter = filter().map_err(io::Error::other)?;
+    seccompiler::apply_filter(&filter).map_err(io::Error::other)
+}
+
+fn filter() -> Result<BpfProgram, seccompiler::BackendError> {
+    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = CALLS.map(|call| (call, Vec::new())).into();
+    for (call, argument) in OF_MEMORY {
+        let executable = SeccompCmpOp::MaskedEq(libc::PROT_EXEC as u64);
+        let none = SeccompCondition::new(argument, SeccompCmpArgLen::Dword, executable, 0)?;
+        rules.insert(call, vec![SeccompRule::new(vec![none])?]);
+    }
+    let refused = SeccompAction::Errno(libc::EPERM as u32);
+    SeccompFilter::new(rules, refused, SeccompAction::Allow, TargetArch::x86_64)?.try_into()
+}
+
+fn close_all_but_standard() -> io::Result<()> {
+    // SAFETY: no number from 3 on belongs to anything in this process yet.
+    check(unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0) })
+}
+
+/// Becomes another user, of no group, if this one may do that.
+fn become_nobody() -> io::Result<()> {
+    // SAFETY: no pointer is read where there are no groups.
+    if unsafe { libc::setgroups(0, std::ptr::null()) } != 0 {
+        // Who may not has no more rights than its own user.
+        return Ok(());
+    }
+    let become_user = |user: u32| {
+        // SAFETY: these take numbers alone.
+        let group = unsafe { libc::setresgid(user, user, user) };
+        // SAFETY: the same.
+        group == 0 && unsafe { libc::setresuid(user, user, user) } == 0
+    };
+    match become_user(OWN_USER) || become_user(NOBODY) {
+        true => Ok(()),
+        false => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Drops all capabilities, which a change of user drops unless the machine is set up otherwise.
+fn no_capabilities() -> io::Result<()> {
+    // capset(2): version 3, this thread; three sets of 64 bits, in two halves.
+    const VERSION: u32 = 0x2008_0522;
+    let (mut header, none) = ([VERSION, 0], [0_u32; 6]);
+    // SAFETY: both point to as many words as this version has.
+    check(unsafe { libc::syscall(libc::SYS_capset, header.as_mut_ptr(), none.as_ptr()) })
+}
+
+fn prctl(option: libc::c_int, value: libc::c_ulong) -> io::Result<()> {
+    const NONE: libc::c_ulong = 0;
+    // SAFETY: these options take a number.
+    check(unsafe { libc::prctl(option, value, NONE, NONE, NONE) }.into())
+}
+
+fn check(answer: libc::c_long) -> io::Result<()> {
+    if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}

@@ -1,0 +1,369 @@
+//! What is at the addresses of programs, by the files that their users wrote.
+//!
+//! Such a file can be made to harm who reads it: to overflow its stack, to fill its memory, to keep it for ever. So the agent,
+//! which is often root, proves which file it is ([`proof`]) and opens it; a [`worker`] reads it, a process without any
+//! rights, which gets the descriptor and the addresses, and says what is there ([`wire`]).
+//!
+//! Each user whose files are read has a worker of its own, one file at a time. A worker that dies, takes too long, or says
+//! what makes no sense costs this file its names, and nobody anything else; a user that does that over and over has no names any more. A
+//! [warning](Warning::NoNames) says whose file it was.
+
+mod confine;
+mod perf_map;
+mod program;
+mod proof;
+mod wire;
+mod worker;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt as _;
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, socketpair};
+
+use crate::foreign_file::FileKey;
+use crate::ids::{Name, Pid};
+use crate::spool::mapping::Mapping;
+use crate::warning::Warning;
+pub(super) use wire::What;
+use wire::{MAX_ASKED, Request};
+pub use worker::serve;
+
+/// CPU time that the names of one file may take.
+const FILE_CPU: Duration = Duration::from_secs(20);
+
+/// The same of all files of a user, in one conversion.
+const USER_CPU: Duration = Duration::from_secs(60);
+
+/// How long a worker may wait for something else than the CPU, s: for a file system that does not answer.
+const MAX_IDLE_S: u32 = 60;
+
+/// Files of one user at which a worker may fail.
+const MAX_FAILURES: u32 = 4;
+
+/// Functions and variables that the files of one user may name in a conversion.
+const MAX_SYMBOLS: usize = 1 << 20;
+
+/// Bytes of their names, each counted once.
+const MAX_NAMES_BYTES: usize = 64 << 20;
+
+static START: OnceLock<fn() -> Command> = OnceLock::new();
+
+/// Says how a worker is started: by a command whose process does nothing but [`serve`], without an environment. Without it,
+/// conversions of this process look up no names in files.
+pub fn start_workers_by(command: fn() -> Command) {
+    // The first one counts.
+    let _ = START.set(command);
+}
+
+/// What a file says about an address; empty and 0 where it says nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Symbol {
+    pub(super) name: Name,
+    pub(super) file: Name,
+    pub(super) line: u32,
+}
+
+/// What is asked.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Query<'m> {
+    pub(super) pid: Pid,
+    /// Which maps the file that is asked; of no meaning where a compiler is.
+    pub(super) mapping: &'m Mapping,
+    pub(super) what: What,
+    pub(super) address: u64,
+}
+
+/// What the answer is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Answer {
+    /// The address in the file's own address space; `None` where the file says nothing, or is not there.
+    pub(super) at: Option<u64>,
+    pub(super) symbols: Vec<Symbol>,
+}
+
+/// Why a file has no names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Failure {
+    NotStarted,
+    Died,
+    Slow,
+    Rubbish,
+    TooMuch,
+}
+
+impl Failure {
+    fn reason(self) -> &'static str {
+        match self {
+            Failure::NotStarted => "no process could be started to read it",
+            Failure::Died => "the process that read it died of it",
+            Failure::Slow => "it took too long",
+            Failure::Rubbish => "what it made its reader say makes no sense",
+            Failure::TooMuch => "it has too many names, or others of this user had failed before",
+        }
+    }
+}
+
+/// The names of a conversion.
+pub(super) struct Names<'r> {
+    /// Users of the processes.
+    of: &'r HashMap<Pid, u32>,
+    /// What they had mapped.
+    mapped: &'r HashMap<Pid, Vec<Mapping>>,
+    users: BTreeMap<u32, User>,
+    known: HashSet<Name>,
+}
+
+/// A user whose files are read.
+#[derive(Default)]
+struct User {
+    worker: Option<Worker>,
+    failures: u32,
+    cpu: Duration,
+    symbols: usize,
+    bytes: usize,
+    /// Files without names, and why the first has none.
+    lost: BTreeMap<String, Failure>,
+}
+
+impl User {
+    fn is_spent(&self) -> bool {
+        self.failures >= MAX_FAILURES
+            || self.cpu >= USER_CPU
+            || self.symbols >= MAX_SYMBOLS
+            || self.bytes >= MAX_NAMES_BYTES
+    }
+}
+
+/// Which file is asked, as far as a query tells.
+type Of<'m> = (Option<Pid>, &'m str, &'m str, Option<FileKey>, Option<u32>);
+
+impl<'r> Names<'r> {
+    /// Of processes of these users, which had mapped these.
+    pub(super) fn new(
+        of: &'r HashMap<Pid, u32>,
+        mapped: &'r HashMap<Pid, Vec<Mapping>>,
+    ) -> Names<'r> {
+        Names { of, mapped, users: BTreeMap::new(), known: HashSet::new() }
+    }
+
+    /// The answers, in the order of the queries: each file is opened once for all of them.
+    pub(super) fn ask(&mut self, queries: &[Query<'_>]) -> Vec<Answer> {
+        let mut answers = vec![Answer::default(); queries.len()];
+        let of_files: Vec<Of<'_>> = queries.iter().map(|query| self.file(query)).collect();
+        let place = |i: usize| {
+            let Query { what, mapping, .. } = queries[i];
+            (what, mapping.start, mapping.end, mapping.offset)
+        };
+        let mut order: Vec<usize> = (0..queries.len()).collect();
+        order.sort_by_key(|&i| (of_files[i], place(i)));
+        for of_file in order.chunk_by(|&a, &b| of_files[a] == of_files[b]) {
+            let first = &queries[of_file[0]];
+            let Some((request, files)) = self.open(first) else { continue };
+            let Ok(owner) = files[0].metadata().map(|metadata| metadata.uid()) else { continue };
+            let user = self.users.entry(owner).or_default();
+            let failed = user.of_file(&request, &files, |worker| {
+                for alike in of_file.chunk_by(|&a, &b| place(a) == place(b)) {
+                    for some in alike.chunks(MAX_ASKED) {
+                        let found = worker.ask(queries, some)?;
+                        some.iter().zip(found).for_each(|(&i, found)| answers[i] = found);
+                    }
+                }
+                Ok(())
+            });
+            for &i in of_file {
+                for symbol in &mut answers[i].symbols {
+                    user.symbols += 1;
+                    for name in [&mut symbol.name, &mut symbol.file] {
+                        match self.known.get(name) {
+                            Some(known) => *name = known.clone(),
+                            None => {
+                                user.bytes += name.len();
+                                self.known.insert(name.clone());
+                            }
+                        }
+                    }
+                }
+            }
+            if let Err(failure) = failed {
+                user.lost.entry(called(first)).or_insert(failure);
+            }
+        }
+        answers
+    }
+
+    fn file<'m>(&self, query: &Query<'m>) -> Of<'m> {
+        let user = self.of.get(&query.pid).copied();
+        match query.what {
+            What::Compiled => (Some(query.pid), "", "", None, user),
+            _ => {
+                let Mapping { path, build_id, file, .. } = query.mapping;
+                (None, path, build_id, *file, user)
+            }
+        }
+    }
+
+    /// The files that are proved to be those that are meant.
+    fn open(&self, query: &Query<'_>) -> Option<(Request, Vec<File>)> {
+        let user = self.of.get(&query.pid).copied();
+        match query.what {
+            What::Compiled => {
+                let mappings = self.mapped.get(&query.pid).map(Vec::as_slice);
+                let map = proof::perf_map(query.pid, user, mappings.unwrap_or_default())?;
+                Some((Request::PerfMap, vec![map]))
+            }
+            _ => Some((Request::Program, proof::program(query.pid, user, query.mapping)?)),
+        }
+    }
+
+    /// Whose files have no names, and why.
+    pub(super) fn warnings(&self) -> impl Iterator<Item = Warning> {
+        let of_user = |(&user, of_user): (&u32, &User)| {
+            let (file, why) = of_user.lost.first_key_value()?;
+            let files = of_user.lost.len() as u64;
+            Some(Warning::NoNames { user, file: file.clone(), files, reason: why.reason().into() })
+        };
+        self.users.iter().filter_map(of_user)
+    }
+}
+
+/// What a warning calls the file.
+fn called(query: &Query<'_>) -> String {
+    match query.what {
+        What::Compiled => format!("/tmp/perf-{}.map", query.pid),
+        _ => query.mapping.path.clone(),
+    }
+}
+
+impl User {
+    /// Has the worker read these files and answer what `ask` asks.
+    fn of_file(
+        &mut self,
+        request: &Request,
+        files: &[File],
+        ask: impl FnOnce(&mut Worker) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        if self.is_spent() {
+            return Err(Failure::TooMuch);
+        }
+        let mut worker = match self.worker.take() {
+            Some(worker) => worker,
+            None => match Worker::start() {
+                Ok(Some(worker)) => worker,
+                Ok(None) => return Ok(()),
+                Err(_) => return Err(Failure::NotStarted),
+            },
+        };
+        let before = worker.cpu();
+        worker.ends_at = before + FILE_CPU.min(USER_CPU.saturating_sub(self.cpu));
+        let asked = worker.open(request, files).and_then(|()| ask(&mut worker));
+        self.cpu += worker.cpu().saturating_sub(before);
+        match asked {
+            Ok(()) => self.worker = Some(worker),
+            Err(_) => self.failures += 1,
+        }
+        asked
+    }
+}
+
+/// The process that reads the files of a user.
+struct Worker {
+    socket: OwnedFd,
+    process: Child,
+    /// CPU time at which it has taken too long.
+    ends_at: Duration,
+}
+
+impl Worker {
+    /// `None` where nobody has said how.
+    fn start() -> io::Result<Option<Worker>> {
+        let Some(command) = START.get() else { return Ok(None) };
+        let (socket, theirs) = pair()?;
+        let mut command = command();
+        command.stdin(theirs).stdout(Stdio::null()).stderr(Stdio::null());
+        let process = command.current_dir("/").spawn()?;
+        Ok(Some(Worker { socket, process, ends_at: Duration::ZERO }))
+    }
+
+    fn open(&mut self, request: &Request, files: &[File]) -> Result<(), Failure> {
+        let files: Vec<_> = files.iter().map(AsFd::as_fd).collect();
+        let sent = wire::send(&self.socket, &request.encode(), &files, SendFlags::DONTWAIT);
+        sent.map_err(|_| Failure::Died)
+    }
+
+    /// The answers to some of the queries, which are of one mapping.
+    fn ask(&mut self, queries: &[Query<'_>], some: &[usize]) -> Result<Vec<Answer>, Failure> {
+        let Query { mapping, what, .. } = queries[some[0]];
+        let place = [mapping.start, mapping.end, mapping.offset];
+        let addresses = some.iter().map(|&i| queries[i].address).collect();
+        let request = Request::Ask(what, place, addresses).encode();
+        wire::send(&self.socket, &request, &[], SendFlags::DONTWAIT).map_err(|_| Failure::Died)?;
+        let mut answers = Vec::new();
+        while answers.len() < some.len() {
+            self.wait()?;
+            let (packet, _) = wire::receive(&self.socket).map_err(|_| Failure::Died)?;
+            if packet.is_empty() {
+                return Err(Failure::Died);
+            }
+            answers.extend(wire::decode(&packet).ok_or(Failure::Rubbish)?);
+        }
+        (answers.len() == some.len()).then_some(answers).ok_or(Failure::Rubbish)
+    }
+
+    /// Waits until it says something. What counts is its time on the CPU: on a busy machine others have that.
+    fn wait(&self) -> Result<(), Failure> {
+        let (mut idle, mut before) = (0, self.cpu());
+        let second = Timespec { tv_sec: 1, tv_nsec: 0 };
+        loop {
+            let mut of_worker = [PollFd::new(&self.socket, PollFlags::IN)];
+            match poll(&mut of_worker, Some(&second)) {
+                Ok(0) | Err(rustix::io::Errno::INTR) => {}
+                Ok(_) => return Ok(()),
+                Err(_) => return Err(Failure::Died),
+            }
+            let cpu = self.cpu();
+            idle = if cpu == before { idle + 1 } else { 0 };
+            if cpu > self.ends_at || idle > MAX_IDLE_S {
+                return Err(Failure::Slow);
+            }
+            before = cpu;
+        }
+    }
+
+    /// CPU time that it has taken, also after its end while nobody has waited for it.
+    fn cpu(&self) -> Duration {
+        let mut clock = 0;
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: both point to what is written.
+        let is_read = unsafe {
+            libc::clock_getcpuclockid(self.process.id() as i32, &raw mut clock) == 0
+                && libc::clock_gettime(clock, &raw mut time) == 0
+        };
+        match is_read {
+            true => Duration::new(time.tv_sec as u64, time.tv_nsec as u32),
+            false => Duration::ZERO,
+        }
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    let flags = SocketFlags::CLOEXEC;
+    Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,303 @@
+use super::*;
+use crate::build_id;
+use crate::convert::synthetic;
+use crate::convert::synthetic::program::{CODE, deep, exploding, named};
+use crate::foreign_file::ForeignFile;
+use crate::vdso;
+
+fn own() -> Pid {
+    Pid(std::process::id() as i32)
+}
+
+fn user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// Says to this program that it is a worker.
+const WORKER: &str = "FT_TEST_READS_NAMES";
+
+/// Workers are this program, which runs one test.
+fn start_workers() {
+    start_workers_by(|| {
+        let mut command = Command::new("/proc/self/exe");
+        command.args(["--exact", "convert::names::tests::the_life_of_a_worker"]).env(WORKER, "");
+        command
+    });
+}
+
+/// Of no other process than a worker: a test like any other without it.
+#[test]
+fn the_life_of_a_worker() {
+    if std::env::var_os(WORKER).is_some() {
+        let ended = serve();
+        std::process::exit(i32::from(ended.is_err()));
+    }
+}
+
+/// The files that this process has mapped (proc_pid_maps(5)).
+fn own_mappings() -> Vec<Mapping> {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let mappings = maps.lines().filter_map(|line| {
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        let [range, _, offset, _, _, path] = words[..] else { return None };
+        let (start, end) = range.split_once('-')?;
+        let number = |hex| u64::from_str_radix(hex, 16).ok();
+        let mut mapping = Mapping {
+            start: number(start)?,
+            end: number(end)?,
+            offset: number(offset)?,
+            path: path.to_owned(),
+            ..Mapping::default()
+        };
+        let file = ForeignFile::mapped(own().0, &mapping)?;
+        (mapping.build_id, mapping.address) = build_id::of_mapped(&file, &mapping);
+        mapping.file = file.facts().map(|facts| facts.key);
+        Some(mapping)
+    });
+    mappings.collect()
+}
+
+fn holder(mappings: &[Mapping], address: u64) -> &Mapping {
+    mappings.iter().find(|m| (m.start..m.end).contains(&address)).unwrap()
+}
+
+/// What is said of addresses of this process.
+fn ask(asked: &[(What, &Mapping, u64)]) -> Vec<Answer> {
+    start_workers();
+    let (users, mapped) = ([(own(), user())].into(), HashMap::new());
+    let query = |&(what, mapping, address)| Query { pid: own(), mapping, what, address };
+    let queries: Vec<_> = asked.iter().map(query).collect();
+    let mut names = Names::new(&users, &mapped);
+    let answers = names.ask(&queries);
+    assert_eq!(names.warnings().count(), 0);
+    answers
+}
+
+#[test]
+fn functions_of_the_vdso_are_found_in_our_own() {
+    let mappings = own_mappings();
+    let mapping =
+        mappings.iter().find(|mapping| mapping.path == vdso::NAME).expect("Linux maps one");
+    assert!(!mapping.build_id.is_empty() && mapping.address.is_some(), "{mapping:?}");
+    // SAFETY: only asks for the address of a symbol.
+    let function = unsafe { libc::getauxval(libc::AT_SYSINFO_EHDR) };
+    assert_eq!(function, mapping.start);
+    let image = vdso::image().unwrap();
+    let text = std::fs::read(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&image)));
+    let text = text.unwrap();
+    let inflated = Default::default();
+    let program = program::Program::new(&text, None, &inflated).unwrap();
+    let is_it = |function: &&program::Function<'_>| function.name == b"__vdso_clock_gettime";
+    let at = program.functions().iter().find(is_it).unwrap().address + 1;
+    let other = Mapping { build_id: "00".into(), ..mapping.clone() };
+    let address = mapping.start + at;
+    let found = ask(&[(What::Frames, mapping, address), (What::Frames, &other, address)]);
+    let names: Vec<_> = found[0].symbols.iter().map(|symbol| &*symbol.name).collect();
+    assert!(matches!(&names[..], [name] if name.ends_with("clock_gettime")), "{names:?}");
+    assert_eq!(found[1], Answer::default(), "that of another kernel is another one");
+}
+
+#[test]
+fn own_function_and_variable_are_found() {
+    static VARIABLE: [std::sync::atomic::AtomicU64; 4] =
+        [const { std::sync::atomic::AtomicU64::new(1) }; 4];
+    let mappings = own_mappings();
+    let here = own_function_and_variable_are_found as *const () as u64;
+    let text = holder(&mappings, here);
+    let (third, stack) = (&raw const VARIABLE[2] as u64, &raw const mappings as u64);
+    let found = ask(&[
+        (What::Function, text, here),
+        (What::Variable, text, third),
+        (What::Variable, text, stack),
+        (What::Call, text, here),
+        (What::Frames, text, here),
+        (What::Framed, text, here),
+    ]);
+    for whole in [&found[0], &found[3], &found[4]] {
+        let symbol = &whole.symbols[0];
+        assert!(symbol.name.contains("own_function_and_variable"), "{whole:?}");
+        assert!(symbol.file.ends_with("names/tests.rs") && symbol.line > 40, "{whole:?}");
+        assert_eq!(whole.at, found[0].at);
+    }
+    let symbol = &found[1].symbols[0];
+    assert!(symbol.name.contains("VARIABLE") && symbol.name.ends_with("+0x10"), "{symbol:?}");
+    assert_eq!(found[2], Answer::default(), "on the stack");
+    let (looked_at, framed) = found[5].at.map(|at| (at >> 32, at & 0xffff_ffff)).unwrap();
+    assert!(looked_at > 100 && framed <= looked_at, "{framed} of {looked_at}");
+}
+
+/// An address in a function is its own, and one behind its end is not.
+#[test]
+fn functions_have_names_and_ends() {
+    let file = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+    let inflated = Default::default();
+    let program = program::Program::new(&file, None, &inflated).unwrap();
+    let functions = program.functions();
+    let (function, gap) = functions
+        .windows(2)
+        .map(|pair| (&pair[0], pair[0].address + pair[0].size, pair[1].address))
+        .find_map(|(f, end, next)| (f.size > 0 && end < next).then_some((f, end)))
+        .expect("functions are aligned");
+    let name = crate::demangle::demangled(function.name);
+    assert!(program.frames(gap).iter().all(|symbol| *symbol.name != *name), "{name}");
+    let inside = program.function(function.address);
+    assert!(!inside.name.is_empty(), "{name}");
+}
+
+#[test]
+fn many_addresses_are_answered_in_their_order() {
+    let mappings = own_mappings();
+    let here = many_addresses_are_answered_in_their_order as *const () as u64;
+    let text = holder(&mappings, here);
+    let addresses: Vec<u64> = (0..1000).map(|i| here - i * 64 % (here - text.start)).collect();
+    let asked: Vec<_> = addresses.iter().map(|&at| (What::Frames, text, at)).collect();
+    let found = ask(&asked);
+    let first = found[0].at.unwrap();
+    for (address, answer) in addresses.iter().zip(&found) {
+        assert_eq!(answer.at.map(|at| first - at), Some(here - address));
+    }
+}
+
+/// What a worker says that was taken over, or that has died.
+#[test]
+fn a_worker_that_fails_costs_a_file_its_names() {
+    let file = vec![File::open(std::env::current_exe().unwrap()).unwrap()];
+    let mapping = Mapping { path: "/x".into(), ..Mapping::default() };
+    let query = Query { pid: own(), mapping: &mapping, what: What::Call, address: 7 };
+    let asked = |said: &'static [u8]| {
+        let (socket, theirs) = pair().unwrap();
+        // Somebody who is there, and says nothing itself.
+        let process = Command::new("sleep").arg("1000").spawn().unwrap();
+        let worker = Worker { socket, process, ends_at: Duration::ZERO };
+        let mut user = User { worker: Some(worker), ..User::default() };
+        let thread = std::thread::spawn(move || {
+            wire::receive(&theirs).unwrap();
+            wire::receive(&theirs).unwrap();
+            if !said.is_empty() {
+                wire::send(&theirs, said, &[], SendFlags::empty()).unwrap();
+            }
+        });
+        let failed = user.of_file(&Request::Program, &file, |worker| {
+            worker.ask(&[query], &[0]).map(|answers| assert_eq!(answers.len(), 1))
+        });
+        thread.join().unwrap();
+        (failed, user.failures, user.worker.is_some())
+    };
+    assert_eq!(asked(&[0; 10]), (Ok(()), 0, true));
+    assert_eq!(asked(&[]), (Err(Failure::Died), 1, false));
+    assert_eq!(asked(&[7; 3]), (Err(Failure::Rubbish), 1, false));
+    assert_eq!(asked(&[0; 20]), (Err(Failure::Rubbish), 1, false), "two answers to one question");
+}
+
+#[test]
+fn who_fails_over_and_over_is_not_asked_again() {
+    let mut user = User { failures: MAX_FAILURES, ..User::default() };
+    let failed = user.of_file(&Request::Program, &[], |_| unreachable!("nobody is asked"));
+    assert_eq!(failed, Err(Failure::TooMuch));
+}
+
+/// A worker that is stopped, as one that waits for a file system, and one that does not come to an end.
+#[test]
+fn a_worker_has_a_time() {
+    start_workers();
+    let mut worker = Worker::start().unwrap().unwrap();
+    worker.ends_at = Duration::ZERO;
+    assert_eq!(worker.wait(), Err(Failure::Slow), "it has taken more than nothing to start");
+}
+
+/// What the kernel says of a worker that has answered.
+#[test]
+fn a_worker_has_no_rights() {
+    let mappings = own_mappings();
+    let here = a_worker_has_no_rights as *const () as u64;
+    let mapping = holder(&mappings, here);
+    start_workers();
+    let (users, mapped) = ([(own(), user())].into(), HashMap::new());
+    let mut names = Names::new(&users, &mapped);
+    let found = names.ask(&[Query { pid: own(), mapping, what: What::Call, address: here }]);
+    assert!(!found[0].symbols.is_empty());
+    let workers = names.users.values().filter_map(|user| user.worker.as_ref());
+    let [worker] = workers.collect::<Vec<_>>()[..] else { panic!("one user, one worker") };
+    let task = std::fs::read_dir(format!("/proc/{}/task", worker.process.id())).unwrap();
+    let status = |path: &std::path::Path| std::fs::read_to_string(path.join("status")).unwrap();
+    // In the agent's own program it is the only thread; here the harness has another one.
+    let served = task.map(|entry| status(&entry.unwrap().path()));
+    let served = served.filter(|status| status.contains("\nSeccomp:\t2\n")).collect::<Vec<_>>();
+    let [served] = &served[..] else { panic!("one thread serves") };
+    let has = |line: &str| served.contains(&format!("\n{line}\n"));
+    assert!(has("NoNewPrivs:\t1"), "{served}");
+    for set in ["CapInh", "CapPrm", "CapEff", "CapAmb"] {
+        assert!(has(&format!("{set}:\t0000000000000000")), "{served}");
+    }
+    if rustix::process::geteuid().is_root() {
+        let [user, nobody] = [confine::OWN_USER, confine::NOBODY]
+            .map(|user| has(&["Uid:", &format!("{user}\t").repeat(4)].join("\t").trim_end()));
+        assert!(user || nobody, "{served}");
+    }
+    // Which files it has, root alone can see; that they are none but its own, the kernel has been told.
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", worker.process.id())).unwrap();
+    assert!(limits.contains("Max core file size        0 "), "{limits}");
+    assert!(limits.contains("Max file size             0 "), "{limits}");
+}
+
+fn on_disk(content: &[u8]) -> (tempfile::NamedTempFile, Mapping) {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), content).unwrap();
+    let facts = ForeignFile::here(file.path()).unwrap().facts().unwrap();
+    let path = file.path().to_str().unwrap().to_owned();
+    let mapping = Mapping { end: 1 << 32, path, file: Some(facts.key), ..Mapping::default() };
+    (file, mapping)
+}
+
+#[test]
+fn functions_that_are_nested_without_end_end_the_worker_alone() {
+    start_workers();
+    let mappings = own_mappings();
+    let here = start_workers as *const () as u64;
+    let (shallow, in_shallow) = on_disk(&deep(20));
+    let (hostile, in_hostile) = on_disk(&deep(2_000_000));
+    let (users, mapped) = ([(own(), user())].into(), HashMap::new());
+    let mut names = Names::new(&users, &mapped);
+    let query = |mapping, address| Query { pid: own(), mapping, what: What::Frames, address };
+    let found = names.ask(&[
+        query(&in_hostile, CODE + 1),
+        query(&in_shallow, CODE + 1),
+        query(holder(&mappings, here), here),
+    ]);
+    assert_eq!(found[0], Answer::default());
+    let name = |answer: &Answer| answer.symbols.first().map(|symbol| symbol.name.to_string());
+    assert_eq!(name(&found[1]).as_deref(), Some("deep"));
+    assert!(name(&found[2]).is_some_and(|name| name.contains("start_workers")), "{found:?}");
+    let warnings: Vec<String> = names.warnings().map(|warning| warning.to_string()).collect();
+    let [warning] = &warnings[..] else { panic!("{warnings:?}") };
+    assert!(warning.contains(hostile.path().to_str().unwrap()), "{warning}");
+    assert!(warning.contains(&format!("number {} ", user())), "{warning}");
+    drop(shallow);
+}
+
+#[test]
+fn names_without_end_are_cut() {
+    let (_long, in_long) = on_disk(&named(&vec![b'A'; 20_000_000]));
+    let (_mangled, in_mangled) = on_disk(&named(exploding().as_bytes()));
+    let asked = [&in_long, &in_mangled];
+    for what in [What::Frames, What::Call] {
+        for answer in ask(&asked.map(|mapping| (what, mapping, CODE + 1))) {
+            let [symbol] = &answer.symbols[..] else { panic!("{answer:?}") };
+            let bytes = symbol.name.len();
+            assert!((500..=crate::demangle::MAX_DEMANGLED_BYTES).contains(&bytes), "{bytes}");
+        }
+    }
+}
+
+/// What would take more memory than it may is not inflated: 4 MB can be made of 4 KB.
+#[test]
+fn what_is_inflated_is_bounded() {
+    let of = |bytes: u64| {
+        let file = synthetic::program::inflated(bytes);
+        let inflated = program::Inflated::default();
+        let program = program::Program::new(&file, None, &inflated).unwrap();
+        assert!(program.frames(CODE).is_empty());
+        inflated.taken()
+    };
+    assert_eq!((of(program::MAX_INFLATED_BYTES), of(program::MAX_INFLATED_BYTES + 1)), (1, 0));
+}
