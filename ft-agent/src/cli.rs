@@ -4,9 +4,10 @@
 //! The sections of a report have short forms (`ft-agent locks DIR`), which the help does not list: however many
 //! sections there are, there are few commands.
 
-use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use ft_report::sections::{self, Report};
+use ft_trace::dir;
 
 use crate::command::report::ShortArgs;
 use crate::command::{
@@ -86,10 +87,40 @@ pub(crate) enum Typed {
     Section(&'static Report, ShortArgs),
 }
 
-/// Reads the command line; help and mistakes in it end the program.
+/// Reads the command line; help and mistakes in it end the program. Says who may read what this program writes.
 pub(crate) fn parse() -> Typed {
     let matches = command().get_matches();
+    if let Some(rights) = rights(&matches) {
+        dir::set_rights(rights);
+    }
     of_matches(&matches).unwrap_or_else(|error| error.exit())
+}
+
+/// Of all commands.
+const MODE: &str = "mode";
+
+fn mode() -> Arg {
+    let octal = |text: &str| match u32::from_str_radix(text, 8) {
+        Ok(mode) if mode <= 0o777 => Ok(mode),
+        _ => Err("it is no rights of a directory; give them as for chmod, for example 750"),
+    };
+    Arg::new(MODE)
+        .long(MODE)
+        .value_name("OCTAL")
+        .value_parser(octal)
+        .global(true)
+        .help("Rights of directories that are made, as for chmod, which say who may read what is in them")
+        .long_help(
+            "Rights of directories that are made, as for chmod, and of files without those to execute: they say who may read what is \
+             written. Nobody else writes, whatever they say. Without it, what root writes, and a trace with groups of the kernel, \
+             is for its own user alone; what others write can be read by all whom the umask lets.",
+        )
+}
+
+/// What was typed, wherever it stood.
+fn rights(matches: &ArgMatches) -> Option<u32> {
+    let deeper = matches.subcommand().and_then(|(_, matches)| rights(matches));
+    deeper.or_else(|| matches.try_get_one(MODE).ok().flatten().copied())
 }
 
 fn of_matches(matches: &ArgMatches) -> Result<Typed, clap::Error> {
@@ -118,6 +149,7 @@ pub(crate) fn command() -> clap::Command {
     command
         .help_template(format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{groups}\nOptions:\n{{options}}{{after-help}}"))
         .subcommands(short_forms().map(short))
+        .arg(mode())
 }
 
 /// The subcommands by group, each with its first sentence.
@@ -163,6 +195,23 @@ mod tests {
             let json = command.get_arguments().any(|arg| arg.get_long() == Some("json"));
             // A script for a shell, and a page for `man`.
             assert_eq!(json, !["completions", "manual"].contains(&name), "{name}");
+        }
+    }
+
+    #[test]
+    fn rights_are_said_anywhere() {
+        let said = |words: &str| {
+            let words = words.split(' ');
+            command().try_get_matches_from(words).map(|matches| rights(&matches))
+        };
+        for words in
+            ["--mode 750 report trace", "report trace --mode 750", "locks --mode 750 trace"]
+        {
+            assert_eq!(said(&format!("ft-agent {words}")).unwrap(), Some(0o750), "{words}");
+        }
+        assert_eq!(said("ft-agent report trace").unwrap(), None);
+        for wrong in ["rw", "8", "1777"] {
+            assert!(said(&format!("ft-agent report trace --mode {wrong}")).is_err(), "{wrong}");
         }
     }
 

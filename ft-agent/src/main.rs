@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
-use ft_trace::convert;
+use ft_trace::{convert, dir};
 
 /// What is said to this program when it is to be a worker that reads files of others.
 const NAMES: &str = "read-names";
@@ -24,7 +24,11 @@ fn main() -> ExitCode {
     });
     ft_agent::signals::survive_file_size_limit();
     ft_agent::logger::install();
-    let result = match cli::parse() {
+    let typed = cli::parse();
+    if rustix::process::geteuid().is_root() {
+        dir::set_rights_unless_said(0o700);
+    }
+    let result = match typed {
         cli::Typed::Command(command) => command::run(command),
         cli::Typed::Section(section, args) => command::run_section(section, args),
     };

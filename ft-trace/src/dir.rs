@@ -10,20 +10,49 @@
 //!
 //! What is read only ([`open_regular`]) may belong to anybody, but must be a regular file: a FIFO would block.
 
-use std::ffi::CStr;
-use std::fs::{self, File};
+use std::ffi::{CStr, OsStr, OsString};
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 use rustix::process::{getegid, geteuid};
 
-/// Rights of new directories and files, less the umask: nobody else writes to them.
-const NEW_DIR: Mode = Mode::from_raw_mode(0o755);
-const NEW_FILE: Mode = Mode::from_raw_mode(0o644);
+/// Rights of new directories, less the umask; 0 while nobody has said any.
+static RIGHTS: AtomicU32 = AtomicU32::new(0);
+
+/// Says who may read what this process makes from now on, by the rights of a directory: nobody but its user, say, by `0o700`.
+/// Others write to nothing, whatever it says. Without it, others may read all that the umask lets them.
+pub fn set_rights(rights: u32) {
+    RIGHTS.store(rights | 0o700, Relaxed);
+}
+
+/// The same, if nothing was said yet.
+pub fn set_rights_unless_said(rights: u32) {
+    // Who has said something stands.
+    let _ = RIGHTS.compare_exchange(0, rights | 0o700, Relaxed, Relaxed);
+}
+
+fn new_dir() -> Mode {
+    match RIGHTS.load(Relaxed) {
+        0 => Mode::from_raw_mode(0o755),
+        said => Mode::from_raw_mode(said & 0o755),
+    }
+}
+
+/// Rights of new files.
+pub(crate) fn new_file() -> Mode {
+    Mode::from_raw_mode(new_dir().as_raw_mode() & 0o666)
+}
+
+/// Others may pass through it, to the socket of a recording, and see nothing of what is in it.
+const PASSED: Mode = Mode::from_raw_mode(0o711);
 
 /// A directory, not followed if it is a symbolic link.
 const DIRECTORY: OFlags =
@@ -85,13 +114,14 @@ pub struct Dir {
 }
 
 impl Dir {
-    /// Opens a directory. Links on the way to it are followed; it may be one itself when that is ours.
+    /// Opens a directory. Links on the way to it, and itself, are followed when they are ours or root's.
     ///
     /// # Errors
     ///
     /// A [`Refused`] as the inner error, or what the kernel says.
     pub fn open(path: &Path) -> io::Result<Dir> {
-        Dir::checked(resolve(path, MOST_LINKS)?, path.to_owned())
+        let fd = rustix::fs::openat(walk(path, false)?, c".", DIRECTORY, Mode::empty())?;
+        Dir::checked(fd, path.to_owned())
     }
 
     /// Opens a directory, made if it does not exist, like those above it. Tells whether it was made.
@@ -100,13 +130,16 @@ impl Dir {
     ///
     /// As [`Dir::open`].
     pub fn create(path: &Path) -> io::Result<(Dir, bool)> {
-        if let Some(parent) = path.parent() {
-            fs::create_dir_all(parent)?;
-        }
-        let made = match rustix::fs::mkdir(path, NEW_DIR) {
-            Ok(()) => true,
-            Err(Errno::EXIST) => false,
-            Err(e) => return Err(e.into()),
+        let made = match path.file_name() {
+            Some(name) => {
+                let parent = walk(path.parent().unwrap_or(Path::new("/")), true)?;
+                match rustix::fs::mkdirat(&parent, name, new_dir() | PASSED) {
+                    Ok(()) => true,
+                    Err(Errno::EXIST) => false,
+                    Err(e) => return Err(e.into()),
+                }
+            }
+            None => false,
         };
         Ok((Dir::open(path)?, made))
     }
@@ -127,7 +160,20 @@ impl Dir {
     ///
     /// `AlreadyExists` when anything has that name, a link too.
     pub fn make_dir(&self, name: &str) -> io::Result<Dir> {
-        rustix::fs::mkdirat(&*self.fd, single(name)?, NEW_DIR)?;
+        self.make_dir_with(name, new_dir())
+    }
+
+    /// Makes the directory `name`, which nobody else may enter.
+    ///
+    /// # Errors
+    ///
+    /// As [`Dir::make_dir`].
+    pub fn make_closed_dir(&self, name: &str) -> io::Result<Dir> {
+        self.make_dir_with(name, Mode::RWXU)
+    }
+
+    fn make_dir_with(&self, name: &str, rights: Mode) -> io::Result<Dir> {
+        rustix::fs::mkdirat(&*self.fd, single(name)?, rights)?;
         self.dir(name)
     }
 
@@ -150,7 +196,7 @@ impl Dir {
     /// `AlreadyExists` when anything has that name, a link too.
     pub fn create_file(&self, name: &str) -> io::Result<File> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        Ok(rustix::fs::openat(&*self.fd, single(name)?, flags, NEW_FILE)?.into())
+        Ok(rustix::fs::openat(&*self.fd, single(name)?, flags, new_file())?.into())
     }
 
     /// Makes the file `name` anew; what had that name goes.
@@ -366,24 +412,58 @@ fn regular(at: BorrowedFd<'_>, path: &Path, more: OFlags) -> io::Result<File> {
     }
 }
 
-/// Opens a directory by its path; the last name may be a link of ours.
-fn resolve(path: &Path, links: u32) -> io::Result<OwnedFd> {
-    // Without `/` and `/.` at the end, which would follow a link.
-    let path: PathBuf = path.components().collect();
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let found = rustix::fs::open(&path, flags, Mode::empty())?;
-    let stat = rustix::fs::fstat(&found)?;
-    if FileType::from_raw_mode(stat.st_mode) != FileType::Symlink {
-        return Ok(rustix::fs::openat(&found, c".", DIRECTORY, Mode::empty())?);
+/// Holds a directory (`O_PATH`) by its path, made where it does not exist if `make` says so. A link on the way leads elsewhere only if it
+/// is ours or root's: who else has made it can change it at any time.
+pub(crate) fn walk(path: &Path, make: bool) -> io::Result<OwnedFd> {
+    const HELD: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+    let begin = |path: &Path| {
+        let begin = if path.is_absolute() { c"/" } else { c"." };
+        rustix::fs::open(begin, HELD | OFlags::DIRECTORY, Mode::empty())
+    };
+    // The last first.
+    let names = |path: &Path| -> Vec<OsString> {
+        let names = path.components().filter(|name| !matches!(name, Component::RootDir));
+        names.map(|name| name.as_os_str().to_owned()).rev().collect()
+    };
+    let (mut at, mut left, mut links) = (begin(path)?, names(path), 0);
+    while let Some(name) = left.pop() {
+        let found = match rustix::fs::openat(&at, &name, HELD, Mode::empty()) {
+            Err(Errno::NOENT) if make => {
+                match rustix::fs::mkdirat(&at, &name, new_dir() | PASSED) {
+                    Ok(()) | Err(Errno::EXIST) => {}
+                    Err(e) => return Err(e.into()),
+                }
+                rustix::fs::openat(&at, &name, HELD, Mode::empty())?
+            }
+            found => found?,
+        };
+        let stat = rustix::fs::fstat(&found)?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::Symlink {
+            at = found;
+            continue;
+        }
+        let owner = stat.st_uid;
+        if owner != 0 && owner != geteuid().as_raw() {
+            let beyond = left.len();
+            let up_to_it = path.components().count().saturating_sub(beyond);
+            // Of a link's own target its last name must do.
+            let is_ours = links == 0;
+            let path = path.components().take(up_to_it).collect::<PathBuf>();
+            let path = if is_ours { path } else { PathBuf::from(&name) };
+            return Err(Refused::Link { path, owner }.into());
+        }
+        links += 1;
+        if links > MOST_LINKS {
+            return Err(Errno::LOOP.into());
+        }
+        let target = rustix::fs::readlinkat(&found, c"", Vec::new())?;
+        let target = Path::new(OsStr::from_bytes(target.as_bytes()));
+        if target.is_absolute() {
+            at = begin(target)?;
+        }
+        left.extend(names(target));
     }
-    let owner = stat.st_uid;
-    if owner != geteuid().as_raw() {
-        return Err(Refused::Link { path, owner }.into());
-    }
-    let left = links.checked_sub(1).ok_or(Errno::LOOP)?;
-    let target = rustix::fs::readlinkat(&found, c"", Vec::new())?;
-    let target: &std::ffi::OsStr = std::os::unix::ffi::OsStrExt::from_bytes(target.as_bytes());
-    resolve(&path.parent().unwrap_or(Path::new("/")).join(target), left)
+    Ok(at)
 }
 
 /// A name that leads nowhere but into its directory.

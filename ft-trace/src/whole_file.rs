@@ -11,8 +11,10 @@ use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
+
+use crate::dir;
 
 /// Names that are tried before somebody is in the way on purpose.
 const ATTEMPTS: u32 = 16;
@@ -33,14 +35,15 @@ impl WholeFile {
     ///
     /// # Errors
     ///
-    /// When the directory does not exist or cannot be written, or something has the name that is neither a regular
+    /// When the directory does not exist or cannot be written, a symbolic link of another user leads there, or something has the name that is neither a regular
     /// file nor a symbolic link.
     pub fn create(path: &Path) -> io::Result<WholeFile> {
         let wrong = |what| io::Error::new(io::ErrorKind::InvalidInput, what);
         let name = path.file_name().ok_or_else(|| wrong("this names no file"))?.to_owned();
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let dir = rustix::fs::openat(CWD, parent.unwrap_or(Path::new(".")), flags, Mode::empty())?;
+        let held = dir::walk(parent.unwrap_or(Path::new(".")), false)?;
+        let dir = rustix::fs::openat(held, c".", flags, Mode::empty())?;
         match rustix::fs::statat(&dir, &name, AtFlags::SYMLINK_NOFOLLOW) {
             Err(Errno::NOENT) => {}
             found => match FileType::from_raw_mode(found?.st_mode) {
@@ -73,7 +76,7 @@ fn new_file(dir: &OwnedFd, like: &OsStr) -> io::Result<(File, OsString)> {
     let like: String = like.to_string_lossy().chars().take(50).collect();
     for attempt in 0..ATTEMPTS {
         let aside = OsString::from(format!(".{like}.{}-{attempt}.tmp", std::process::id()));
-        match rustix::fs::openat(dir, &aside, flags, Mode::from_raw_mode(0o644)) {
+        match rustix::fs::openat(dir, &aside, flags, dir::new_file()) {
             Err(Errno::EXIST) => {}
             file => return Ok((file?.into(), aside)),
         }

@@ -8,7 +8,7 @@ use super::{Attached, Notice, Options, RecordError, attach, load_kernel, preload
 use crate::collect::cgroup::Cgroup;
 use crate::collect::kernel::Kernel;
 use crate::collect::probe::{self, Probe};
-use ft_trace::reach;
+use ft_trace::{dir, reach};
 
 /// All of it. Dropped, nothing of it is left behind.
 pub(super) struct Prepared {
@@ -46,6 +46,10 @@ impl Prepared {
         let command = options.command.first().map(String::as_str);
         let probes = probe::find(&options.probes, command, &options.pids)?;
         let kernel = load_kernel(options, cgroup.clone(), &probes)?;
+        if kernel.is_some() {
+            // It holds what the kernel tells not everybody: addresses of its own, and what all others do.
+            dir::set_rights_unless_said(0o700);
+        }
         let output = Output::prepare(&options.output)?;
         let pauses = options.reader.pauses()?;
         let mut environment: Vec<_> = pauses.environment().into_iter().collect();

@@ -1,3 +1,4 @@
+use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
 
 use tempfile::TempDir;
@@ -83,11 +84,59 @@ fn a_link_is_followed_only_if_it_is_ours() {
             let found = refused(Dir::open(&place.path().join(name)));
             assert!(matches!(found, Refused::Link { .. }), "{name}");
         }
-    } else {
-        // Where `/bin` is a link, it is root's.
-        let is_link = fs::symlink_metadata("/bin").unwrap().is_symlink();
-        assert!(!is_link || matches!(refused(Dir::open(Path::new("/bin"))), Refused::Link { .. }));
     }
+}
+
+/// Who can make names in a directory above can lead elsewhere what is made below it.
+#[test]
+fn a_link_on_the_way_is_followed_only_if_it_is_ours() {
+    let place = tempfile::tempdir().unwrap();
+    let at = |path: &str| place.path().join(path);
+    fs::create_dir_all(at("own/deep")).unwrap();
+    symlink("own/../own", at("link")).unwrap();
+    symlink(at("link"), at("whole")).unwrap();
+    for path in ["link/deep/new/trace", "whole/deep/new/second", "own/./deep/../other/trace"] {
+        assert!(Dir::create(&at(path)).unwrap().1, "{path}");
+    }
+    assert!(at("own/deep/new/second").is_dir() && at("own/other/trace").is_dir());
+    assert!(Dir::create(&at("own/file/x")).is_ok());
+    fs::write(at("plain"), "").unwrap();
+    assert!(Dir::create(&at("plain/x")).is_err() && Dir::create(&at("plain")).is_err());
+    if geteuid().is_root() {
+        lchown(at("link"), Some(ANOTHER), Some(ANOTHER)).unwrap();
+        for path in ["link/deep/third", "whole/deep/third", "link/none/third"] {
+            let Refused::Link { path, owner } = refused(Dir::create(&at(path))) else {
+                panic!("{path}")
+            };
+            assert_eq!((owner, path.file_name()), (ANOTHER, Some("link".as_ref())));
+            assert!(crate::whole_file::WholeFile::create(&at("link/deep/page.html")).is_err());
+        }
+        assert!(!at("own/deep/third").exists() && !at("own/none").exists());
+    }
+}
+
+/// Others may pass to a socket in it, and see nothing.
+#[test]
+fn what_is_made_is_as_private_as_was_said() {
+    let place = tempfile::tempdir().unwrap();
+    let rights = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
+    set_rights(0o700);
+    let (dir, _) = Dir::create(&place.path().join("above/trace")).unwrap();
+    dir.make_dir("table").unwrap();
+    dir.create_file("file").unwrap();
+    set_rights(0o777);
+    dir.make_dir("open").unwrap();
+    dir.make_closed_dir("spool").unwrap();
+    dir.create_file("opened").unwrap();
+    set_rights(0o755);
+    let found = ["../../above", "", "table", "file", "open", "spool", "opened"]
+        .map(|name| rights(&dir.path().join(name)));
+    // The umask of who runs this can take away, too.
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let umask = status.lines().find_map(|line| line.strip_prefix("Umask:")).unwrap();
+    let umask = u32::from_str_radix(umask.trim(), 8).unwrap();
+    let expected = [0o711, 0o711, 0o700, 0o600, 0o755, 0o700, 0o644];
+    assert_eq!(found, expected.map(|mode| mode & !umask));
 }
 
 /// Everything that can stand in the way of a new file, made before we came.

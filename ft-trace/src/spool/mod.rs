@@ -65,7 +65,7 @@ impl Spool {
 
     /// The same in a trace that is held.
     pub fn create_in(trace: &Dir) -> io::Result<Spool> {
-        let held = Some(trace.make_dir(DIRECTORY)?);
+        let held = Some(trace.make_closed_dir(DIRECTORY)?);
         Ok(Spool { held, ..Spool::of(trace.path()) })
     }
 
