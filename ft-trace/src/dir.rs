@@ -391,14 +391,21 @@ pub fn open_no_link(path: &Path) -> io::Result<File> {
     regular(CWD, path, OFlags::NOFOLLOW)
 }
 
+/// Largest file that is read as a whole, bytes: what a trace says of itself takes some KB, or some MB with many thousand parts.
+const MAX_WHOLE_BYTES: u64 = 64 << 20;
+
 /// Reads such a file, which may be reached by a link.
 ///
 /// # Errors
 ///
-/// As [`open_regular`].
+/// As [`open_regular`]; `FileTooLarge` for one of more than 64 MiB, of which nothing is read.
 pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
+    let file = open_regular(path)?;
+    if file.metadata()?.len() > MAX_WHOLE_BYTES {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is larger than 64 MiB"));
+    }
     let mut bytes = Vec::new();
-    open_regular(path)?.read_to_end(&mut bytes)?;
+    file.take(MAX_WHOLE_BYTES).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

@@ -9,7 +9,7 @@ use super::Result;
 use super::entry::{Entry, Streams, entries};
 use super::filter::{Filter, Selection};
 use super::names::Names;
-use crate::render::columns::Table;
+use crate::render::columns::{Table, clean};
 use crate::render::number::{count, quantity};
 use ft_trace::event::LeanUserEvent;
 use ft_trace::ids::{Name, SiteId};
@@ -53,11 +53,6 @@ impl fmt::Display for EventCounts {
             quantity(self.events.len() as u64, "kind")
         )
     }
-}
-
-/// Names come from the traced program, and a terminal must not obey them.
-fn clean(text: &str) -> String {
-    text.replace(char::is_control, "?")
 }
 
 /// Counts the selected events.

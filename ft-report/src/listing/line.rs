@@ -1,5 +1,6 @@
 //! One event as one line: aligned text, or a JSON object.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
@@ -15,6 +16,7 @@ use super::time::Times;
 use crate::render::number::{count, dur};
 use crate::tracks::args;
 use ft_trace::ids::{Nanos, Pid, Tid};
+use ft_trace::legible::legible;
 use ft_trace::store::Trace;
 use ft_trace::stream::Timed;
 use ft_trace::tables::{Line, UserEvent};
@@ -116,8 +118,8 @@ impl<'a> Lines<'a> {
         let _ =
             write!(self.line, "  {thread:<thread_width$}  {:<event_width$}  {words}", entry.name());
         // Names and texts come from the traced program, and a terminal must not obey them.
-        if self.line.chars().any(char::is_control) {
-            self.line = self.line.replace(char::is_control, "?");
+        if let Cow::Owned(legible) = legible(&self.line) {
+            self.line = legible;
         }
         let length = self.line.trim_end().len();
         self.line.truncate(length);

@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Write};
 
+use ft_trace::legible::legible;
+
 /// Columns of a report that is formatted without a width.
 const WIDTH: usize = 100;
 
@@ -76,9 +78,9 @@ impl Table {
     }
 }
 
-/// A text whose control characters show as `?`: names come from the traced program, and a terminal must not obey them.
+/// A text for people ([`legible`]): names come from the traced program, and a terminal must not obey them.
 pub fn clean(text: &str) -> String {
-    text.replace(char::is_control, "?")
+    legible(text).into_owned()
 }
 
 /// [`clean`], cut to `width` characters. What is cut shows as `…`, a third of the way in: names differ in their ends,

@@ -5,6 +5,7 @@
 //! a conversion needs.
 
 use std::collections::BTreeMap;
+use std::io::BufReader;
 
 use serde::{Deserialize, Serialize};
 
@@ -100,8 +101,9 @@ impl Ledger {
             if path.extension().is_none_or(|e| e != "json") {
                 continue;
             }
-            let text = dir::read_regular(&path).map_err(io_error("read", &path))?;
-            let ledger: Ledger = serde_json::from_slice(&text)
+            // It is our own, and as large as what it has to say of a segment.
+            let file = dir::open_regular(&path).map_err(io_error("read", &path))?;
+            let ledger: Ledger = serde_json::from_reader(BufReader::new(file))
                 .map_err(|e| StoreError::Meta { path, reason: e.to_string() })?;
             ledgers.insert(ledger.segment, ledger);
         }

@@ -115,6 +115,16 @@ fn a_link_on_the_way_is_followed_only_if_it_is_ours() {
     }
 }
 
+/// One that takes no room on the disk would take all memory.
+#[test]
+fn what_is_too_large_is_not_read() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs::write(file.path(), "{}").unwrap();
+    assert_eq!(read_regular(file.path()).unwrap(), b"{}");
+    file.as_file().set_len(MAX_WHOLE_BYTES + 1).unwrap();
+    assert_eq!(read_regular(file.path()).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+}
+
 /// Others may pass to a socket in it, and see nothing.
 #[test]
 fn what_is_made_is_as_private_as_was_said() {

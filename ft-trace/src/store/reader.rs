@@ -170,6 +170,9 @@ fn first_key(path: &Path, keys: &Range<i64>) -> Result<Option<i64>> {
     Ok(first)
 }
 
+/// Most memory that a column of a row group may take, bytes: of those that we write the largest take some MB.
+const MAX_COLUMN_BYTES: i64 = 512 << 20;
+
 /// Smallest and largest key of a row group.
 fn key_range(group: &RowGroupMetaData) -> Option<(i64, i64)> {
     match group.columns().first()?.statistics()? {
@@ -181,7 +184,22 @@ fn key_range(group: &RowGroupMetaData) -> Option<(i64, i64)> {
 
 fn open(path: &Path) -> Result<ParquetRecordBatchReaderBuilder<File>> {
     let file = dir::open_regular(path).map_err(io_error("open", path))?;
-    ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| damaged(path)(e.to_string()))
+    let builder = ParquetRecordBatchReaderBuilder::try_new(file);
+    let builder = builder.map_err(|e| damaged(path)(e.to_string()))?;
+    let mut columns = builder.metadata().row_groups().iter().flat_map(RowGroupMetaData::columns);
+    let large = columns.find(|column| is_too_large(column.uncompressed_size())).map(|column| {
+        let (path, bytes) = (column.column_path(), column.uncompressed_size());
+        format!("a part of its column {path} takes {bytes} bytes of memory")
+    });
+    match large {
+        Some(reason) => Err(damaged(path)(reason)),
+        None => Ok(builder),
+    }
+}
+
+/// Whether a column of a row group says that it takes more memory than any that we write.
+fn is_too_large(bytes: i64) -> bool {
+    !(0..=MAX_COLUMN_BYTES).contains(&bytes)
 }
 
 /// These columns of a part, of the row groups that may hold one of `keys`.

@@ -41,8 +41,8 @@ mod tests {
     fn no_character_ends_what_it_stands_in() {
         let name = "</script><img src=x onerror='a(\"&\")'>\0\n\u{202e}";
         let escaped =
-            "&lt;/script&gt;&lt;img src=x onerror=&#39;a(&quot;&amp;&quot;)&#39;&gt;??\u{202e}";
+            "&lt;/script&gt;&lt;img src=x onerror=&#39;a(&quot;&amp;&quot;)&#39;&gt;??\\u{202e}";
         assert_eq!(Escaped(name).to_string(), escaped);
-        assert_eq!(Name("\u{202e}a").to_string(), "<bdi>\u{202e}a</bdi>");
+        assert_eq!(Name("\u{202e}a").to_string(), "<bdi>\\u{202e}a</bdi>");
     }
 }
