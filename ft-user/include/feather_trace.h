@@ -71,13 +71,41 @@
 #error "feather_trace.h: gcc makes no sites with -mcmodel=large; compile with -mcmodel=medium, or with -DFT_OFF"
 #endif
 
+/*
+ * Functions of this header are none of the program's: compilers that record, count or measure its functions leave them out
+ * (-finstrument-functions, -fxray-instrument, -fpatchable-function-entry, -fprofile-arcs, --coverage).
+ */
+#ifndef __has_attribute
+#define FT_HAS(attribute) 1
+#else
+#define FT_HAS(attribute) __has_attribute(attribute)
+#endif
+#if defined(__clang__) && FT_HAS(xray_never_instrument)
+#define FT_NO_XRAY , xray_never_instrument
+#else
+#define FT_NO_XRAY
+#endif
+/* gcc does not inline one that it does not count into one that it counts. */
+#if defined(__clang__) && FT_HAS(no_profile_instrument_function)
+#define FT_NO_PROFILE , no_profile_instrument_function
+#else
+#define FT_NO_PROFILE
+#endif
+#if FT_HAS(patchable_function_entry)
+#define FT_NO_ENTRY , patchable_function_entry(0)
+#else
+#define FT_NO_ENTRY
+#endif
+#define FT_OURS __attribute__((no_instrument_function FT_NO_XRAY FT_NO_PROFILE FT_NO_ENTRY))
+#define FT_INLINE FT_OURS static inline __attribute__((always_inline, unused))
+
 /* ---- functions ---------------------------------------------------------------------------------- */
 
 #ifdef FT_OFF
-static inline int ft_init(void) { return 0; }
-static inline size_t ft_enable(const char *glob) { (void)glob; return 0; }
-static inline size_t ft_disable(const char *glob) { (void)glob; return 0; }
-static inline void ft_thread_init(void) {}
+FT_INLINE int ft_init(void) { return 0; }
+FT_INLINE size_t ft_enable(const char *glob) { (void)glob; return 0; }
+FT_INLINE size_t ft_disable(const char *glob) { (void)glob; return 0; }
+FT_INLINE void ft_thread_init(void) {}
 #else
 #ifdef __cplusplus
 extern "C" {
@@ -109,11 +137,11 @@ void ft_thread_init(void);
 struct ft_text_arg { const char *address; size_t length; };
 struct ft_bytes_arg { const void *address; size_t length; };
 
-static inline struct ft_text_arg ft_text(const char *address, size_t length) {
+FT_INLINE struct ft_text_arg ft_text(const char *address, size_t length) {
     struct ft_text_arg text = { address, length };
     return text;
 }
-static inline struct ft_bytes_arg ft_bytes(const void *address, size_t length) {
+FT_INLINE struct ft_bytes_arg ft_bytes(const void *address, size_t length) {
     struct ft_bytes_arg bytes = { address, length };
     return bytes;
 }
@@ -140,8 +168,6 @@ enum {
 
 /* The two words of one argument: number and nothing, or address and length (-1: up to the NUL). */
 typedef long long ft_pair __attribute__((vector_size(16)));
-
-#define FT_INLINE static inline __attribute__((always_inline, unused))
 
 FT_INLINE uint64_t ft_word_unsigned(uint64_t value) { return value; }
 FT_INLINE uint64_t ft_word_signed(int64_t value) { return (uint64_t)value; }
@@ -199,12 +225,12 @@ template <class T> constexpr bool ft_is_text =
     std::is_same_v<T, ft_bytes_arg> || std::is_same_v<T, std::string> ||
     std::is_same_v<T, std::string_view>;
 
-template <class T> constexpr bool ft_is_signed() {
+template <class T> FT_OURS constexpr bool ft_is_signed() {
     if constexpr (std::is_enum_v<T>) return std::is_signed_v<std::underlying_type_t<T>>;
     else return std::is_signed_v<T>;
 }
 
-template <class T> constexpr uint8_t ft_type() {
+template <class T> FT_OURS constexpr uint8_t ft_type() {
     if constexpr (std::is_same_v<T, ft_bytes_arg>) return FT_BYTES;
     else if constexpr (ft_is_text<T>) return FT_STR;
     else if constexpr (std::is_same_v<T, bool>) return FT_BOOL;
@@ -240,7 +266,7 @@ template <class T> FT_INLINE uint64_t ft_word_cpp(const T &value) {
     else return static_cast<uint64_t>(ft_pair_cpp(value)[0]);
 }
 
-constexpr bool ft_has_category(ft_str name) {
+FT_OURS constexpr bool ft_has_category(ft_str name) {
     for (uint64_t i = 0; i < name.length; ++i) {
         if (name.address[i] == '.') return i > 0 && i + 1 < name.length;
     }
@@ -249,7 +275,7 @@ constexpr bool ft_has_category(ft_str name) {
 
 template <size_t N> struct ft_args { ft_arg list[N + 1]; };
 
-template <class Here, class... Args> constexpr ft_args<sizeof...(Args)> ft_describe() {
+template <class Here, class... Args> FT_OURS constexpr ft_args<sizeof...(Args)> ft_describe() {
     constexpr uint8_t types[] = { ft_type<Args>()..., 0 };
     ft_args<sizeof...(Args)> args = {};
     for (size_t i = 0; i < sizeof...(Args); ++i) {
@@ -276,12 +302,12 @@ template <class Here, class... Args> struct ft_site {
 #define FT_NAMED(x) FT_LITERAL(#x),
 #define FT_DESCRIBE(n, site_kind, ...)                                                                \
     struct ft_here {                                                                                  \
-        static constexpr uint16_t kind() { return site_kind; }                                        \
-        static constexpr uint32_t line() { return __LINE__; }                                         \
-        static constexpr ft_str name() { return FT_LITERAL(FT_NAME(__VA_ARGS__)); }                   \
-        static constexpr ft_str file() { return FT_LITERAL(__FILE__); }                               \
-        static constexpr ft_str format() { return FT_LITERAL(FT_FORMAT(__VA_ARGS__)); }               \
-        static constexpr ft_str argument(size_t i) {                                                  \
+        FT_OURS static constexpr uint16_t kind() { return site_kind; }                                \
+        FT_OURS static constexpr uint32_t line() { return __LINE__; }                                 \
+        FT_OURS static constexpr ft_str name() { return FT_LITERAL(FT_NAME(__VA_ARGS__)); }           \
+        FT_OURS static constexpr ft_str file() { return FT_LITERAL(__FILE__); }                       \
+        FT_OURS static constexpr ft_str format() { return FT_LITERAL(FT_FORMAT(__VA_ARGS__)); }       \
+        FT_OURS static constexpr ft_str argument(size_t i) {                                          \
             constexpr ft_str names[] = { FT_EACH_##n(FT_NAMED, __VA_ARGS__) { "", 0 } };              \
             return names[i];                                                                          \
         }                                                                                             \

@@ -57,6 +57,77 @@ fn who_has_hooks_of_its_own_keeps_them() {
     }
 }
 
+/// What compilers take for a function of the program is one of its own, and none of the header's.
+#[test]
+fn the_header_adds_no_function_to_those_of_a_program() {
+    let hooks: &[&str] = &["-finstrument-functions"];
+    let sleds: &[&str] =
+        &["-DSLEDS", "-fxray-instrument", "-fxray-instruction-threshold=1", "-fnoxray-link-deps"];
+    let c = &["-std=gnu11"][..];
+    let cpp = &["-x", "c++", "-std=gnu++17"][..];
+    for (compiler, language, way) in [
+        ("gcc", c, hooks),
+        ("g++", cpp, hooks),
+        ("clang", c, hooks),
+        ("clang++", cpp, hooks),
+        ("clang", c, sleds),
+        ("clang++", cpp, sleds),
+    ] {
+        for compiler in compilers(&[compiler]) {
+            for level in ["-O0", "-O2"] {
+                let flags = [language, way, &[level]].concat();
+                let name = format!("only-own-{compiler}{}{level}", way[0]);
+                let program = build(compiler, &flags, &["tests/c/only_own.c"], Link::Shared, &name);
+                let told = run(&mut Command::new(program));
+                assert_eq!(told, "3 of its own, 0 others, 4 sites\n", "{name}");
+            }
+        }
+    }
+}
+
+/// Nor has a count of lines or branches any of them.
+#[test]
+fn the_header_adds_no_counters() {
+    for (compiler, way, counter) in
+        [("gcc", "-fprofile-arcs", "__gcov0."), ("clang", "-fprofile-instr-generate", "__profc_")]
+    {
+        for compiler in compilers(&[compiler]) {
+            let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("counted-{compiler}.s"));
+            let mut command = Command::new(compiler);
+            command.args(["-std=gnu11", "-O0", way, "-S", "-Iinclude", "tests/c/only_own.c", "-o"]);
+            run(command.arg(&out).current_dir(c::SOURCES));
+            let assembly = std::fs::read_to_string(out).unwrap();
+            let named = |name: &str| assembly.contains(&format!("{counter}{name}"));
+            assert!(named("leaf"), "{compiler}");
+            let ours = assembly.split(counter).skip(1).filter(|text| text.contains("ft_"));
+            let ours: Vec<_> = ours
+                .filter(|text| {
+                    let end = text.find(|c: char| !c.is_alphanumeric() && c != '_');
+                    text[..end.unwrap_or(0)].contains("ft_")
+                })
+                .collect();
+            assert_eq!(ours.len(), 0, "{compiler}: {:?}", ours.first());
+        }
+    }
+}
+
+/// In all standards that it is for, without a warning.
+#[test]
+fn the_header_compiles_without_warnings_in_every_standard() {
+    let c = ["c99", "c11", "c17", "gnu99", "gnu11", "gnu17", "c2x"].map(|std| ("c", std));
+    let cpp = ["c++17", "c++20", "c++2b", "gnu++17"].map(|std| ("c++", std));
+    for compiler in compilers(&["gcc", "clang"]) {
+        for (language, std) in c.into_iter().chain(cpp) {
+            for off in [&[][..], &["-DFT_OFF"]] {
+                let mut command = Command::new(compiler);
+                command.args(["-Wall", "-Wextra", "-Werror", "-pedantic", "-fsyntax-only"]);
+                command.args(["-x", language, &format!("-std={std}"), "-Iinclude"]).args(off);
+                run(command.arg("tests/c/events.c").current_dir(c::SOURCES));
+            }
+        }
+    }
+}
+
 fn named(names: &[(ArgType, &str)]) -> Args {
     names.iter().map(|&(ty, name)| (ty, name.to_owned())).collect()
 }
