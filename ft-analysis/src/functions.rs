@@ -36,18 +36,22 @@
 //!   ([`Function::entered`](ft_trace::tables::Function::entered)) and changes nothing else.
 //! - *A tail call* is made when the caller's end has been recorded: what is called is as deep as the caller was.
 //! - *A signal handler on a stack of its own*, above that of the thread, looks as if what it interrupts had been left; and so
-//!   do fibers that a thread changes between. Both are counted and marked as such.
+//!   do fibers that a thread changes between without a word. Both are counted and marked as such.
+//! - *A fiber* whose switches are told (`FT_TASK_SWITCH`) has calls of its own, in which time passes while it runs (`fibers.rs`).
 //!
-//! Memory: for each thread that lives, 65,536 calls and 4096 functions.
+//! Memory: for each thread that lives, 65,536 calls, as many of its fibers, and 4096 functions.
 
+mod fibers;
 mod row;
+mod stack;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::ops::AddAssign;
 
 use crate::analysis::Analysis;
 use crate::world::{Began, Change, Over, PerThread, Site, Thread, World};
 use crate::{Rows, Tally};
+use fibers::{Fibers, Homes};
 use ft_trace::Mark;
 use ft_trace::event::LeanUserEvent;
 use ft_trace::ids::Name;
@@ -55,6 +59,7 @@ use ft_trace::tables::{Counts, Decomposition, SiteKind};
 use ft_user::layout::Frame;
 use row::row;
 use serde::{Deserialize, Serialize};
+use stack::Stack;
 
 /// Calls in which one thread is that are kept. A stack of 8 MiB has room for twice as many.
 const MAX_CALLS: usize = 1 << 16;
@@ -122,6 +127,14 @@ impl Time {
     fn between(from: &Began, to: &Began) -> Time {
         Time { ns: to.ts - from.ts, parts: from.until(to), agent_ns: from.agent_until(to) }
     }
+
+    fn without(self, earlier: Time) -> Time {
+        Time {
+            ns: self.ns - earlier.ns,
+            parts: self.parts - earlier.parts,
+            agent_ns: self.agent_ns - earlier.agent_ns,
+        }
+    }
 }
 
 impl AddAssign for Time {
@@ -138,9 +151,6 @@ struct Sum {
     which: Which,
     first: i64,
     counts: FunctionCounts,
-    /// Calls of it in which the thread is, and since when it is in at least one.
-    open: usize,
-    since: Began,
     total: Time,
     own: Time,
     /// What happened in `own`.
@@ -173,7 +183,10 @@ impl Call {
 /// The calls and the functions of one thread.
 #[derive(Debug, Default)]
 struct Calls {
-    open: VecDeque<Call>,
+    /// Of what it runs now.
+    stack: Stack,
+    /// Of the fibers that it has run, and runs no longer.
+    fibers: Fibers,
     sums: Vec<Sum>,
     by_function: HashMap<Which, usize>,
     /// The newest event.
@@ -206,8 +219,6 @@ impl Calls {
             which,
             first: now.ts,
             counts: FunctionCounts::default(),
-            open: 0,
-            since: *now,
             total: Time::default(),
             own: Time::default(),
             happened: Counts { faults: Some([0; 2]), ..Counts::default() },
@@ -219,20 +230,20 @@ impl Calls {
 
     /// How many of the innermost calls an event shows to have been left.
     fn left(&self, frame: Option<Frame>, begins: Option<usize>) -> usize {
-        self.open.iter().rev().take_while(|call| call.is_left(frame, begins)).count()
+        self.stack.open.iter().rev().take_while(|call| call.is_left(frame, begins)).count()
     }
 
     /// How many of the innermost calls are as low as this frame, or lower.
     fn within(&self, frame: Option<Frame>) -> usize {
         let height = |frame: Option<Frame>| frame.map(Frame::height);
         let is_within = |call: &&Call| call.frame.is_some() && height(call.frame) <= height(frame);
-        self.open.iter().rev().take_while(is_within).count()
+        self.stack.open.iter().rev().take_while(is_within).count()
     }
 
     /// Settles the time until `now`; the innermost `left` calls have been left in it.
     fn settle(&mut self, left: usize, now: &Began) {
         let last = std::mem::replace(&mut self.last, *now);
-        let Some(innermost) = self.open.back().map(|call| call.function) else { return };
+        let Some(innermost) = self.stack.open.back().map(|call| call.function) else { return };
         let spent = Time::between(&last, now);
         let owner = if left == 0 { innermost } else { self.function(Which::Unknown, &last) };
         self.sums[owner].own += spent;
@@ -243,49 +254,43 @@ impl Calls {
         if left > 0 {
             self.sums[owner].total += spent;
         }
-        self.leave(left, &last);
+        self.leave(left);
+        self.stack.run(spent);
     }
 
     /// So many of the innermost calls have been left.
-    fn leave(&mut self, left: usize, at: &Began) {
+    fn leave(&mut self, left: usize) {
         for _ in 0..left {
-            let call = self.open.pop_back().expect("no more are left than were open");
+            let call = self.stack.open.pop_back().expect("no more are left than were open");
             let sum = &mut self.sums[call.function];
             sum.counts.left += 1;
-            self.over(call, at);
+            self.over(call);
         }
         if left > 0
-            && let Some(back_in) = self.open.back()
+            && let Some(back_in) = self.stack.open.back()
         {
             self.sums[back_in.function].is_doubtful = true;
         }
     }
 
     /// A call is over.
-    fn over(&mut self, call: Call, at: &Began) {
-        let sum = &mut self.sums[call.function];
-        sum.open -= 1;
-        if sum.open == 0 {
-            sum.total += Time::between(&sum.since, at);
+    fn over(&mut self, call: Call) {
+        if let Some(total) = self.stack.ended(call) {
+            self.sums[call.function].total += total;
         }
     }
 
     fn enter(&mut self, which: Which, frame: Option<Frame>, now: &Began) {
         let function = self.function(which, now);
         self.settle(self.left(frame, Some(function)), now);
-        if self.open.len() == MAX_CALLS {
-            let outermost = self.open.pop_front().expect("as many as there can be");
+        if self.stack.open.len() == MAX_CALLS {
+            let outermost = self.stack.open.pop_front().expect("as many as there can be");
             self.sums[outermost.function].counts.too_many += 1;
-            self.over(outermost, now);
+            self.over(outermost);
             self.overflowed = true;
         }
-        let sum = &mut self.sums[function];
-        sum.counts.calls += 1;
-        if sum.open == 0 {
-            sum.since = *now;
-        }
-        sum.open += 1;
-        self.open.push_back(Call { function, frame });
+        self.sums[function].counts.calls += 1;
+        self.stack.push(Call { function, frame });
     }
 
     /// A function is called, and when that call ends is not recorded.
@@ -299,35 +304,45 @@ impl Calls {
         let of_it = |call: &Call| call.function == function;
         let (left, is_open, around) = if frame.is_some_and(Frame::is_gone) {
             let within = self.within(frame);
-            match self.open.range(self.open.len() - within..).position(of_it) {
+            match self.stack.open.range(self.stack.open.len() - within..).position(of_it) {
                 Some(around) => (within - 1 - around, true, around),
                 None => (within, false, 0),
             }
         } else {
             let left = self.left(frame, None);
-            let gone = self.open.iter().rev().take(left).filter(|call| of_it(call)).count();
-            let is_open = self.sums[function].open > gone;
+            let gone = self.stack.open.iter().rev().take(left).filter(|call| of_it(call)).count();
+            let is_open = self.stack.calls_of(function) > gone;
             // Those inside of the newest call of it.
             let inner =
-                self.open.iter().rev().skip(left).take_while(|call| is_open && !of_it(call));
+                self.stack.open.iter().rev().skip(left).take_while(|call| is_open && !of_it(call));
             (left + inner.count(), is_open, 0)
         };
         self.settle(left, now);
         if is_open {
-            let call = self.open.pop_back().expect("it is the innermost now");
-            self.over(call, now);
-            self.leave(around, now);
+            let call = self.stack.open.pop_back().expect("it is the innermost now");
+            self.over(call);
+            self.leave(around);
         } else {
             self.sums[function].counts.begun_before += 1;
         }
     }
 
-    /// Nothing more is known of the calls in which the thread is.
+    /// Nothing more is known of the calls in which the thread is, nor of those of its fibers.
     fn drop_open(&mut self, now: &Began) {
+        self.begin_held();
         self.settle(0, now);
-        while let Some(call) = self.open.pop_back() {
+        self.drop_stack();
+        for stack in self.fibers.all() {
+            self.stack = stack;
+            self.drop_stack();
+        }
+    }
+
+    /// Nothing more is known of the calls of the present stack.
+    fn drop_stack(&mut self) {
+        while let Some(call) = self.stack.open.pop_back() {
             self.sums[call.function].counts.unfinished += 1;
-            self.over(call, now);
+            self.over(call);
         }
     }
 }
@@ -336,6 +351,7 @@ impl Calls {
 #[derive(Debug, Default)]
 pub struct Functions {
     threads: PerThread<Calls>,
+    homes: Homes,
     counts: FunctionCounts,
 }
 
@@ -346,11 +362,19 @@ impl Analysis for Functions {
             Change::Own { thread, event, site } if site.kind.is_function() => {
                 let (which, frame) = called(event, site);
                 let (calls, now) = (self.threads.of(thread), Began::now(thread, world));
+                if site.kind == SiteKind::FunctionEnter && calls.hold(&which, frame, &now) {
+                    return;
+                }
+                calls.begin_held();
                 match site.kind {
                     SiteKind::FunctionEnter => calls.enter(which, frame, &now),
                     SiteKind::FunctionCalled => calls.called(which, &now),
                     _ => calls.exit(which, frame, &now),
                 }
+            }
+            Change::Own { thread, event, site } if site.kind == SiteKind::TaskSwitch => {
+                let now = Began::now(thread, world);
+                self.switch(thread, (site.source, event.arg[0]), &now, world);
             }
             Change::Dropping { thread, why } => {
                 let Some(calls) = self.threads.get(thread) else { return };

@@ -1,4 +1,5 @@
 mod bounds;
+mod fibers;
 
 use std::collections::BTreeMap;
 
