@@ -263,7 +263,7 @@ fn a_database_server() {
         return;
     };
     let script = r#"as=; d=$(mktemp -d); trap 'rm -rf $d' EXIT
-        cp "${LD_PRELOAD:-/dev/null}" $d/library; library=$LD_PRELOAD; unset LD_PRELOAD
+        cp "${LD_PRELOAD:-/dev/null}" $d/library; library=$LD_PRELOAD; unset LD_PRELOAD; cd $d
         if [ $(id -u) = 0 ]; then chown -R nobody $d; as='setpriv --reuid=nobody --clear-groups'; fi
         as() { $as env ${library:+LD_PRELOAD=$d/library} "$@"; }
         as $1/initdb -D $d/data -U x -A trust -E UTF8 --locale=C -N > /dev/null || exit 1
