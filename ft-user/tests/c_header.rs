@@ -97,16 +97,15 @@ fn the_header_adds_no_counters() {
             command.args(["-std=gnu11", "-O0", way, "-S", "-Iinclude", "tests/c/only_own.c", "-o"]);
             run(command.arg(&out).current_dir(c::SOURCES));
             let assembly = std::fs::read_to_string(out).unwrap();
-            let named = |name: &str| assembly.contains(&format!("{counter}{name}"));
-            assert!(named("leaf"), "{compiler}");
-            let ours = assembly.split(counter).skip(1).filter(|text| text.contains("ft_"));
-            let ours: Vec<_> = ours
-                .filter(|text| {
-                    let end = text.find(|c: char| !c.is_alphanumeric() && c != '_');
-                    text[..end.unwrap_or(0)].contains("ft_")
-                })
-                .collect();
-            assert_eq!(ours.len(), 0, "{compiler}: {:?}", ours.first());
+            // Clang puts the file in front of what is static.
+            let name = |text: &'_ str| {
+                let end = text.find(|c: char| !c.is_alphanumeric() && !"_.$".contains(c));
+                text[..end.unwrap_or(text.len())].to_owned()
+            };
+            let counted: Vec<String> = assembly.split(counter).skip(1).map(name).collect();
+            assert!(counted.iter().any(|name| name.contains("leaf")), "{compiler}: {counted:?}");
+            let ours: Vec<_> = counted.iter().filter(|name| name.contains("ft_")).collect();
+            assert!(ours.is_empty(), "{compiler}: {ours:?}");
         }
     }
 }

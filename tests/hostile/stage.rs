@@ -175,7 +175,8 @@ impl Stage {
             .expect("the agent starts");
         let agent = Running::watch(agent);
         let socket = self.socket();
-        agent.wait_for("the socket of the agent", || socket.exists());
+        let is_open = |file: fs::Metadata| file.permissions().mode() & 0o006 == 0o006;
+        agent.wait_for("the socket of the agent", || fs::metadata(&socket).is_ok_and(is_open));
         let start = |&user: &u32| self.start_attacker(attack, user);
         let mut attackers: Vec<Attacking> = scene.users.iter().map(start).collect();
         for attacker in &mut attackers {
