@@ -48,7 +48,8 @@ fn main() -> ExitCode {
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [honest::ROLE, enough] => honest::run(Path::new(enough)),
         [stage::ATTACKER, name, socket] => {
-            let attack = attacks::ALL.iter().find(|attack| attack.name == name);
+            let attack =
+                attacks::ALL.iter().chain(attacks::WITH_KERNEL).find(|attack| attack.name == name);
             (attack.expect("a known attack").program)(&Attacker::new(socket));
         }
         _ => return suite(&args),

@@ -3,6 +3,7 @@
 mod descriptors;
 mod execs;
 mod far_head;
+mod files;
 mod half_closed;
 mod huge_pages;
 mod large;
@@ -48,5 +49,11 @@ pub(crate) const ALL: &[&Attack] = &[
 ];
 
 /// Those that go on once more beside records of the kernel.
-pub(crate) const WITH_KERNEL: &[&Attack] =
-    &[&far_head::ATTACK, &threads::ATTACK, &unborn::ATTACK, &execs::ATTACK, &registrations::ATTACK];
+pub(crate) const WITH_KERNEL: &[&Attack] = &[
+    &far_head::ATTACK,
+    &files::ATTACK,
+    &threads::ATTACK,
+    &unborn::ATTACK,
+    &execs::ATTACK,
+    &registrations::ATTACK,
+];
