@@ -2,7 +2,7 @@
 //!
 //! It is written in the same directory under a name of its own, synced, and then renamed. Other users may be able to
 //! make names in that directory (`/tmp`): what is opened is always new (`O_EXCL`), and a symbolic link that stands
-//! where the file shall be is replaced, never followed. Files of a trace are written by [`dir`](crate::dir), which asks
+//! where the file shall be is replaced, never followed. Files of a trace are written by [`crate::dir`], which asks
 //! more of the directory.
 
 use std::ffi::{OsStr, OsString};

@@ -40,11 +40,9 @@ pub(super) fn program(pid: Pid, user: Option<u32>, mapping: &Mapping) -> Option<
         |held: &ForeignFile| held.facts().is_some_and(|facts| mapping.file == Some(facts.key));
     let in_its_root = |path: &str| ForeignFile::of_process(pid.0, path);
     let here = |path: &str| ForeignFile::here(Path::new(path));
-    let (held, find): (_, &dyn Fn(&str) -> Option<ForeignFile>) =
-        match in_its_root(&mapping.path).filter(is_mapped) {
-            Some(held) => (held, &in_its_root),
-            None => (here(&mapping.path)?, &here),
-        };
+    let its_own = in_its_root(&mapping.path).filter(is_mapped);
+    let is_its_own = its_own.is_some();
+    let held = its_own.or_else(|| here(&mapping.path))?;
     let facts = held.facts()?;
     let may_read = facts.is_public || user == Some(facts.owner);
     if !is_mapped(&held) && (mapping.build_id.is_empty() || !may_read) {
@@ -54,7 +52,8 @@ pub(super) fn program(pid: Pid, user: Option<u32>, mapping: &Mapping) -> Option<
     let is_owners = |package: &ForeignFile| {
         package.facts().is_some_and(|of_package| of_package.owner == facts.owner)
     };
-    let package = find(&format!("{}.dwp", mapping.path)).filter(is_owners);
+    let path = format!("{}.dwp", mapping.path);
+    let package = if is_its_own { in_its_root(&path) } else { here(&path) }.filter(is_owners);
     let files = [Some(file), package.and_then(|package| package.open())];
     let files: Vec<File> = files.into_iter().flatten().collect();
     files.iter().all(is_worth_reading).then_some(files)

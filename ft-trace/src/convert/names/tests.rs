@@ -231,7 +231,7 @@ fn a_worker_has_no_rights() {
     }
     if rustix::process::geteuid().is_root() {
         let [user, nobody] = [confine::OWN_USER, confine::NOBODY]
-            .map(|user| has(&["Uid:", &format!("{user}\t").repeat(4)].join("\t").trim_end()));
+            .map(|user| has(["Uid:", &format!("{user}\t").repeat(4)].join("\t").trim_end()));
         assert!(user || nobody, "{served}");
     }
     // Which files it has, root alone can see; that they are none but its own, the kernel has been told.

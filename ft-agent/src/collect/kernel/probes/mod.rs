@@ -133,7 +133,7 @@ impl Kernel {
             let point = UProbeAttachPoint { location, cookie: Some(cookie) };
             Ok((
                 program,
-                uprobe(&mut self.ebpf, program)?.attach(point, &probe.binary.anchored(), scope)?,
+                uprobe(&mut self.ebpf, program)?.attach(point, probe.binary.anchored(), scope)?,
             ))
         };
         places.map(attach).collect()
