@@ -219,7 +219,10 @@ pub fn memfds(pid: i32) -> io::Result<Vec<File>> {
         let path = entry?.path();
         // Descriptors come and go while we look.
         if fs::read_link(&path).is_ok_and(|target| target == Path::new(MEMFD_LINK)) {
-            found.extend(memory.open(&path, &found)?);
+            match memory.open(&path, &found) {
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                opened => found.extend(opened?),
+            }
         }
     }
     let mut refused = None;
