@@ -4,7 +4,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 
-use rustix::process::{Resource, Rlimit, setrlimit, setsid};
+use rustix::process::{
+    DumpableBehavior, Resource, Rlimit, Signal, set_dumpable_behavior,
+    set_parent_process_death_signal, setrlimit, setsid,
+};
+use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities, set_no_new_privs};
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
     SeccompRule, TargetArch,
@@ -66,10 +70,12 @@ pub(super) fn confine() -> io::Result<()> {
     let _ = fs::write("/proc/self/oom_score_adj", "1000");
     close_all_but_standard()?;
     become_nobody()?;
-    no_capabilities()?;
-    prctl(libc::PR_SET_NO_NEW_PRIVS, 1)?;
-    prctl(libc::PR_SET_DUMPABLE, 0)?;
-    prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong)?;
+    // Which a change of user drops unless the machine is set up otherwise.
+    let none = CapabilitySet::empty();
+    set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?;
+    set_no_new_privs(true)?;
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    set_parent_process_death_signal(Some(Signal::KILL))?;
     for (resource, most) in [
         (Resource::As, MEMORY_BYTES),
         (Resource::Cpu, CPU_S),
@@ -96,7 +102,10 @@ fn filter() -> Result<BpfProgram, seccompiler::BackendError> {
 
 fn close_all_but_standard() -> io::Result<()> {
     // SAFETY: no number from 3 on belongs to anything in this process yet.
-    check(unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0) })
+    match unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// Becomes another user, of no group, if this one may do that.
@@ -116,23 +125,4 @@ fn become_nobody() -> io::Result<()> {
         true => Ok(()),
         false => Err(io::Error::last_os_error()),
     }
-}
-
-/// Drops all capabilities, which a change of user drops unless the machine is set up otherwise.
-fn no_capabilities() -> io::Result<()> {
-    // capset(2): version 3, this thread; three sets of 64 bits, in two halves.
-    const VERSION: u32 = 0x2008_0522;
-    let (mut header, none) = ([VERSION, 0], [0_u32; 6]);
-    // SAFETY: both point to as many words as this version has.
-    check(unsafe { libc::syscall(libc::SYS_capset, header.as_mut_ptr(), none.as_ptr()) })
-}
-
-fn prctl(option: libc::c_int, value: libc::c_ulong) -> io::Result<()> {
-    const NONE: libc::c_ulong = 0;
-    // SAFETY: these options take a number.
-    check(unsafe { libc::prctl(option, value, NONE, NONE, NONE) }.into())
-}
-
-fn check(answer: libc::c_long) -> io::Result<()> {
-    if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
