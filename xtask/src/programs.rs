@@ -231,13 +231,14 @@ fn with_default_signals() -> Command {
 }
 
 /// Runs a program that has [`SOCKETS`] for itself and its children.
-const IN_OWN_MOUNTS: [&str; 6] = [
+const IN_OWN_MOUNTS: [&str; 7] = [
     "unshare",
     "--mount",
     "--",
     "sh",
     "-c",
-    "mkdir -p /run/feather-trace && mount -t tmpfs -o mode=755 tmpfs /run/feather-trace && exec \"$0\" \"$@\"",
+    "mkdir -p \"$0\" && mount -t tmpfs -o mode=755 tmpfs \"$0\" && exec \"$@\"",
+    SOCKETS,
 ];
 
 /// Whether this process may make such a namespace: only root may, and only root's agents listen there.

@@ -249,7 +249,11 @@ fn others(
     if let (Some(at), Some(beside)) = (checks, beside) {
         beside.into_iter().for_each(|(name, check)| rows[at].step(name, check));
     }
-    for ended in &ended? {
+    let ended = ended.unwrap_or_else(|error| {
+        build.failed("the tests", &format!("{error:#}"));
+        Vec::new()
+    });
+    for ended in &ended {
         let at = groups.iter().position(|group| group.programs.contains(&&*ended.name));
         let row = at.map_or(&mut quick, |at| &mut rows[at]);
         row.add(ended);
