@@ -98,7 +98,7 @@ fn the_header_adds_no_counters() {
             run(command.arg(&out).current_dir(c::SOURCES));
             let assembly = std::fs::read_to_string(out).unwrap();
             // Clang puts the file in front of what is static.
-            let name = |text: &'_ str| {
+            let name = |text: &str| {
                 let end = text.find(|c: char| !c.is_alphanumeric() && !"_.$".contains(c));
                 text[..end.unwrap_or(text.len())].to_owned()
             };
