@@ -33,6 +33,8 @@ pub(super) struct Connector {
 
 impl HttpConnector for Connector {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
+        // What does TLS, unless the program has chosen for itself: then this is refused, and its choice stays.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let inner = ReqwestConnector::default().connect(options)?;
         Ok(HttpClient::new(Client { inner, silence: self.silence }))
     }
