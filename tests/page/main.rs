@@ -68,8 +68,21 @@ fn page_of(recording: &str) -> (Stage, PathBuf) {
 /// One browser at a time: each takes as many CPUs as it finds.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Shows the page of a recording to the browser.
-fn look_at(recording: &str) {
+/// The tests whose outcome depends on the recording; the others show what a page can do, and one page shows that.
+const OF_THE_DATA: [&str; 9] = [
+    "the page opens from a file",
+    "no two rows of a grouping",
+    "a figure is of what is chosen",
+    "tables have the sums",
+    "the ruler over the whole trace",
+    "a link shows the hold or the wait",
+    "links of the tables lead",
+    "each kind of event is counted",
+    "something is drawn",
+];
+
+/// Shows the page of a recording to the browser: all tests, or those of [`OF_THE_DATA`].
+fn look_at(recording: &str, is_all: bool) {
     let Some(mut node) = node_or_skip() else { return };
     let (stage, page) = page_of(recording);
     if let Some(tables) = oracle::python("page/tables.py", &[&stage.trace()]) {
@@ -89,8 +102,13 @@ fn look_at(recording: &str) {
         .filter(|path| path.to_string_lossy().ends_with(".test.js"))
         .collect();
     tests.sort();
+    if !is_all {
+        node.args(OF_THE_DATA.map(|name| format!("--test-name-pattern={name}")));
+    }
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let said = succeeds(node.args(tests));
+    let passed = said.lines().find_map(|line| line.split_once("pass ")?.1.trim().parse().ok());
+    assert!(passed.is_some_and(|n: usize| n >= OF_THE_DATA.len()), "too few tests ran: {said}");
     for line in said.lines().filter_map(|line| line.trim().strip_prefix("measured ")) {
         gate::measured(&format!("page of {recording}: {line}"));
     }
@@ -111,22 +129,22 @@ fn run_on_scenarios(script: &str) {
 
 #[test]
 fn scenarios_in_a_browser() {
-    look_at("scenarios");
+    look_at("scenarios", true);
 }
 
 #[test]
 fn pthread_locks_in_a_browser() {
-    look_at("preload");
+    look_at("preload", false);
 }
 
 #[test]
 fn losses_in_a_browser() {
-    look_at("system");
+    look_at("system", false);
 }
 
 #[test]
 fn a_recording_without_an_end_in_a_browser() {
-    look_at("killed");
+    look_at("killed", false);
 }
 
 #[test]
