@@ -10,7 +10,7 @@ use ft_trace::ids::Pid;
 use super::Open;
 
 /// Those that go on at once.
-pub(super) const MAX_OPEN_REQUESTS: usize = 1 << 16;
+pub(super) const MAX_OPEN_REQUESTS: usize = if cfg!(test) { 1 << 12 } else { 1 << 16 };
 
 /// The number of the kind that was asked for, and the value of the argument.
 pub(super) type Key = (usize, i64);

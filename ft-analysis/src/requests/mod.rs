@@ -78,7 +78,7 @@ const MAX_REQUEST_KINDS: usize = 4096;
 const PER_PIECE: u64 = 16;
 
 /// Pieces of paths that are looked at in any case.
-const FREE_PIECES: u64 = 1 << 20;
+const FREE_PIECES: u64 = if cfg!(test) { 1 << 14 } else { 1 << 20 };
 
 /// What became of requests.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

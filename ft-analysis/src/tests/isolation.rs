@@ -342,7 +342,7 @@ fn what_is_compared_has_rows() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(100))]
+    #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
     fn nobodys_events_change_anothers_rows(

@@ -240,7 +240,7 @@ fn holm_is_bonferroni_step_by_step() {
 #[test]
 fn a_fleet_without_a_difference_shows_one_in_twenty_times() {
     let mut rng = fastrand::Rng::with_seed(3);
-    let (mut shown, rounds) = (0, 100);
+    let (mut shown, rounds) = (0, 40);
     for _ in 0..rounds {
         let host_of: Vec<usize> = (0..24).map(|trace| trace % 6).collect();
         // Lengths have long tails, and the subjects of a trace go together.
@@ -250,8 +250,8 @@ fn a_fleet_without_a_difference_shows_one_in_twenty_times() {
             .collect();
         shown += i32::from(!outliers(&rows, &host_of, 0.05).is_empty());
     }
-    // Of a hundred, with 5 % each, more than 12 are less likely than 0.2 %.
-    assert!(shown <= 12, "{shown}");
+    // Of forty, with 5 % each, more than 6 are less likely than 0.4 %.
+    assert!(shown <= 6, "{shown}");
 }
 
 #[test]

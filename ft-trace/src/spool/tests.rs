@@ -132,7 +132,8 @@ fn a_flipped_bit_ends_the_file_before_its_frame() {
     let (bytes, ends) = small_file();
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("flipped.ft");
-    for bit in 0..bytes.len() * 8 {
+    // One or two of each byte, each time another one.
+    for bit in (0..bytes.len() * 8).step_by(7) {
         let mut flipped = bytes.clone();
         flipped[bit / 8] ^= 1 << (bit % 8);
         fs::write(&path, &flipped).unwrap();

@@ -286,7 +286,7 @@ fn judge(steps: &[(u8, u8, u8)]) -> Result<[usize; 3], TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn each_nanosecond_is_that_of_the_truth(

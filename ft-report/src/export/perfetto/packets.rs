@@ -15,7 +15,7 @@ use crate::export::Result;
 const SEQUENCE: u32 = 1;
 
 /// Names of one kind that are interned at a time; then numbers begin anew.
-const MAX_INTERNED: usize = 1 << 16;
+const MAX_INTERNED: usize = if cfg!(test) { 1 << 12 } else { 1 << 16 };
 
 /// A text as Perfetto takes it: its results are separated by NUL.
 pub(super) fn clean(text: &str) -> String {
