@@ -43,7 +43,8 @@ cargo xtask COMMAND
   run-agent [-- ARGS]   build, and record: the demo, or what ARGS of `ft-agent record` say
   test [GROUP]…         run the quick tests, which install nothing, or the groups of others that are named: quick, checks,
                         programs, truth, hostile, readers, page, fleet, kernels, papers, packages (--list says what they are), or
-                        --all of them; what they install is asked for on a terminal. `-- ARGS` go to `cargo test`
+                        --all of them (`--within MINUTES`: what has not begun by then is named, and does not run); what they
+                        install is asked for on a terminal. `-- ARGS` go to `cargo test`
   bench [ROW]…          measure the cost table beside other tracers; a whole run writes it (--quick)
   paper [ID]…           run the papers' experiments again, and write papers/README.md (--list, --scale)
   kernels [VERSION]…    download, boot and test other kernels, in QEMU (5.10 6.1 6.1-rt 6.12 7 7-rt; --cpus N)

@@ -28,14 +28,10 @@ const REAL_TIME: [&str; 7] = [
 ];
 
 /// The longest of the others, which begin first: what is left behind them then fills the lanes to the end.
-const LONGEST: [&str; 6] = [
-    "tests page",
-    "tests hostile",
-    "tests readers",
-    "tests store",
-    "ft-user loom",
-    "ft-user stress",
-];
+const LONGEST: [&str; 4] = ["tests page", "tests hostile", "ft-user loom", "ft-user stress"];
+
+/// What asks programs of other projects and takes long: it begins last, and not at all in a run that has no time left.
+const LAST: [&str; 4] = ["tests compare", "tests exports", "tests store", "tests readers"];
 
 /// Where an agent listens by default. Each program of tests has a directory of its own there, in a mount namespace: a
 /// recording takes in whatever program looks for an agent meanwhile, and those of other tests are not what a test expects.
@@ -69,6 +65,8 @@ pub(crate) struct Ended {
     pub(crate) seconds: u64,
     /// Why it failed, with what is told again.
     pub(crate) error: Option<String>,
+    /// False of one that did not begin: the time was over.
+    pub(crate) ran: bool,
 }
 
 /// Builds test programs by a `cargo test --no-run`.
@@ -108,7 +106,7 @@ fn program(message: &str) -> Option<Program> {
 }
 
 /// Runs programs of tests to their end, whatever fails, in two lanes. Each says that it begins, and all that it printed when
-/// it has ended, which lies in `logs`, too; `set` prepares each.
+/// it has ended, which lies in `logs`, too; `set` prepares each. From `until` on none begins.
 ///
 /// # Errors
 ///
@@ -116,6 +114,7 @@ fn program(message: &str) -> Option<Program> {
 pub(crate) fn run(
     programs: Vec<Program>,
     logs: &Path,
+    until: Option<Instant>,
     set: impl Fn(&mut Command) + Sync,
 ) -> Result<Vec<Ended>> {
     fs::create_dir_all(logs).with_context(|| format!("cannot make {}", logs.display()))?;
@@ -129,12 +128,15 @@ pub(crate) fn run(
     let next = || others.lock().unwrap_or_else(PoisonError::into_inner).next();
     let lane = |first: Vec<Program>| {
         let programs = first.into_iter().chain(std::iter::from_fn(next));
-        let ended = programs.map(|program| match run_one(&program, logs, &set) {
-            Ok(ended) => ended,
-            Err(error) => {
-                let error = Some(format!("{error:#}"));
-                Ended { name: program.name, tests: (0, 1), seconds: 0, error }
+        let ended = programs.map(|program| {
+            if is_over(until) {
+                let (name, tests) = (program.name, (0, 0));
+                return Ended { name, tests, seconds: 0, error: None, ran: false };
             }
+            run_one(&program, logs, &set).unwrap_or_else(|error| {
+                let error = Some(format!("{error:#}"));
+                Ended { name: program.name, tests: (0, 1), seconds: 0, error, ran: true }
+            })
         });
         ended.collect::<Vec<_>>()
     };
@@ -146,6 +148,11 @@ pub(crate) fn run(
     }))
 }
 
+/// Whether nothing more may begin.
+pub(crate) fn is_over(until: Option<Instant>) -> bool {
+    until.is_some_and(|until| Instant::now() >= until)
+}
+
 /// Those that go one after another, and the others, each in the order in which they begin.
 fn lanes(programs: Vec<Program>) -> (Vec<Program>, Vec<Program>) {
     let place =
@@ -153,7 +160,11 @@ fn lanes(programs: Vec<Program>) -> (Vec<Program>, Vec<Program>) {
     let (mut real_time, mut others): (Vec<Program>, Vec<Program>) =
         programs.into_iter().partition(|program| place(&REAL_TIME, program).is_some());
     real_time.sort_by_key(|program| place(&REAL_TIME, program));
-    others.sort_by_key(|program| place(&LONGEST, program).unwrap_or(LONGEST.len()));
+    others.sort_by_key(|program| match (place(&LONGEST, program), place(&LAST, program)) {
+        (Some(place), _) => place,
+        (None, None) => LONGEST.len(),
+        (None, Some(place)) => LONGEST.len() + 1 + place,
+    });
     (real_time, others)
 }
 
@@ -188,7 +199,7 @@ fn run_one(program: &Program, logs: &Path, set: impl Fn(&mut Command)) -> Result
         None => Some(format!("killed after {} s{}", LIMIT.as_secs(), failures(&said))),
     };
     let tests = counted(&said, error.is_some());
-    Ok(Ended { name: program.name.clone(), tests, seconds, error })
+    Ok(Ended { name: program.name.clone(), tests, seconds, error, ran: true })
 }
 
 /// How many tests passed and how many failed, by what a program of tests printed. One that counts none is one test.
@@ -330,7 +341,7 @@ mod tests {
     #[test]
     fn the_names_of_the_lanes_are_those_of_programs() {
         let manifest = |folder: &str| fs::read_to_string(root().join(folder).join("Cargo.toml"));
-        for name in REAL_TIME.iter().chain(&LONGEST) {
+        for name in REAL_TIME.iter().chain(&LONGEST).chain(&LAST) {
             let words: Vec<&str> = name.split(' ').collect();
             let folder = root().join(words[0]);
             assert!(manifest(words[0]).is_ok(), "{name}");
@@ -352,13 +363,24 @@ mod tests {
         programs.extend(REAL_TIME.map(|name| shell(name, alone, &folder)));
         programs.push(shell("another test", "exit 0", &folder));
         let set = |command: &mut Command| _ = command.env("N", "7");
-        let ended = run(programs, &folder.join("logs"), set).expect("there is a folder");
+        let ended = run(programs, &folder.join("logs"), None, set).expect("there is a folder");
         assert_eq!(ended.len(), REAL_TIME.len() + 2);
         let failed: Vec<&Ended> = ended.iter().filter(|ended| ended.error.is_some()).collect();
         let [Ended { name, tests, error: Some(error), .. }] = failed[..] else {
             panic!("{failed:?}")
         };
         assert_eq!((&**name, *tests, &**error), ("a test", (0, 1), "exit status: 7\n    why"));
+        fs::remove_dir_all(&folder).expect("removed");
+    }
+
+    #[test]
+    fn what_has_no_time_left_does_not_begin_and_has_not_passed() {
+        let folder = std::env::temp_dir().join(format!("ft-over-{}", std::process::id()));
+        let programs = vec![shell("a test", "exit 0", &folder), shell("b", "exit 0", &folder)];
+        let ended = run(programs, &folder.join("logs"), Some(Instant::now()), |_| ());
+        let ended = ended.expect("there is a folder");
+        assert!(ended.iter().all(|ended| !ended.ran && ended.tests == (0, 0)), "{ended:?}");
+        assert_eq!(ended.len(), 2);
         fs::remove_dir_all(&folder).expect("removed");
     }
 
@@ -400,7 +422,7 @@ mod tests {
         );
         let programs = vec![shell(REAL_TIME[0], &first, &folder), shell("b", &second, &folder)];
         let logs = folder.join("logs");
-        let ended = run(programs, &logs, |_| ()).expect("there is a folder");
+        let ended = run(programs, &logs, None, |_| ()).expect("there is a folder");
         assert!(ended.iter().all(|ended| ended.error.is_none()), "{ended:?}");
         assert_eq!(fs::read_to_string(logs.join("b.log")).expect("its log"), "1\n");
         fs::remove_dir_all(&folder).expect("removed");
@@ -437,18 +459,29 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_begin_first() {
+    fn the_longest_begin_first_and_what_may_be_left_out_last() {
         let program = |name: &str| Program {
             name: name.into(),
             executable: PathBuf::new(),
             package: PathBuf::new(),
             arguments: Vec::new(),
         };
-        let names = ["x", "papers short", "tests hostile", "tests page", "tests end_to_end"];
+        let names = [
+            "tests readers",
+            "x",
+            "papers short",
+            "tests hostile",
+            "tests compare",
+            "tests page",
+            "tests end_to_end",
+        ];
         let (real_time, others) = lanes(names.map(program).to_vec());
         let names =
             |programs: &[Program]| programs.iter().map(|p| p.name.clone()).collect::<Vec<_>>();
         assert_eq!(names(&real_time), ["tests end_to_end", "papers short"]);
-        assert_eq!(names(&others), ["tests page", "tests hostile", "x"]);
+        assert_eq!(
+            names(&others),
+            ["tests page", "tests hostile", "x", "tests compare", "tests readers"]
+        );
     }
 }

@@ -15,6 +15,8 @@ pub(crate) struct Row {
     pub(crate) seconds: u64,
     /// What failed, with what it said.
     failures: Vec<String>,
+    /// What did not run, because the time was over.
+    not_run: Vec<String>,
 }
 
 impl Row {
@@ -24,7 +26,10 @@ impl Row {
 
     /// Adds what came of a program of tests.
     pub(crate) fn add(&mut self, ended: &Ended) {
-        let Ended { name, tests: (passed, failed), error, .. } = ended;
+        let Ended { name, tests: (passed, failed), error, ran, .. } = ended;
+        if !ran {
+            self.not_run(name);
+        }
         self.passed += passed;
         self.failed += failed;
         self.failures.extend(error.iter().map(|error| format!("{name}: {error}")));
@@ -41,6 +46,11 @@ impl Row {
     pub(crate) fn failed(&mut self, name: &str, why: &str) {
         self.failed += 1;
         self.failures.push(format!("{name}: {why}"));
+    }
+
+    /// Names what there was no time for: it has neither passed nor failed.
+    pub(crate) fn not_run(&mut self, name: &str) {
+        self.not_run.push(name.to_owned());
     }
 
     /// Does something for this group, and adds the time that it takes.
@@ -65,7 +75,13 @@ impl Report {
     /// When a test failed, or none ran.
     pub(crate) fn print(&self) -> Result<()> {
         let (passed, failed) = self.sum();
+        let not_run: usize = self.rows.iter().map(|row| row.not_run.len()).sum();
         println!("{}{}\n{passed} passed, {failed} failed", self.failures(), self.table());
+        if not_run > 0 {
+            println!(
+                "NOT RUN, for there was no time left: {not_run} programs of tests; they are named above"
+            );
+        }
         match (passed, failed) {
             (0, 0) => bail!("no test ran"),
             (_, 0) => Ok(()),
@@ -83,6 +99,9 @@ impl Report {
         for row in &self.rows {
             for failure in &row.failures {
                 let _ = writeln!(text, "failed in {}: {failure}", row.group);
+            }
+            for name in &row.not_run {
+                let _ = writeln!(text, "NOT RUN in {}: {name}", row.group);
             }
         }
         text
@@ -109,6 +128,7 @@ mod tests {
             tests,
             seconds: 3,
             error: error.map(str::to_owned),
+            ran: true,
         };
         quick.add(&ended((23, 0), None));
         let mut page = Row { seconds: 7, ..Row::new("page") };
@@ -127,6 +147,10 @@ mod tests {
         assert_eq!(report.sum(), (25, 2));
         assert_eq!(report.failures(), "failed in page: tests cli: exit status: 101\n");
         report.print().expect_err("two failed");
+        let late = Ended { ran: false, ..ended((0, 0), None) };
+        report.rows[0].add(&late);
+        assert!(report.failures().starts_with("NOT RUN in quick: tests cli\n"));
+        assert_eq!(report.sum(), (25, 2));
         Report::default().print().expect_err("nothing ran");
     }
 }

@@ -6,6 +6,7 @@ use std::{
     path::{Path, PathBuf},
     process::Command,
     thread,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Result, bail};
@@ -28,8 +29,8 @@ use crate::{
 
 /// What is asked for.
 enum Asked<'a> {
-    /// The quick tier, if so, and these groups.
-    Tiers(bool, Vec<&'static Group>),
+    /// The quick tier, if so, and these groups; the last programs begin within this time, if it is said.
+    Tiers(bool, Vec<&'static Group>, Option<Duration>),
     /// What groups there are.
     List,
     /// A part of the tests, by arguments of `cargo test`.
@@ -39,8 +40,15 @@ enum Asked<'a> {
 impl Asked<'_> {
     fn of(args: &[String]) -> Result<Asked<'_>> {
         match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-            [] => return Ok(Asked::Tiers(true, Vec::new())),
-            ["--all"] => return Ok(Asked::Tiers(true, GROUPS.iter().collect())),
+            [] => return Ok(Asked::Tiers(true, Vec::new(), None)),
+            ["--all"] => return Ok(Asked::Tiers(true, GROUPS.iter().collect(), None)),
+            ["--all", "--within", minutes] => {
+                let Ok(minutes) = minutes.parse::<u64>() else {
+                    bail!("`--within` takes minutes, not `{minutes}`");
+                };
+                let within = Some(Duration::from_secs(60 * minutes));
+                return Ok(Asked::Tiers(true, GROUPS.iter().collect(), within));
+            }
             ["--list"] => return Ok(Asked::List),
             ["--", ..] => return Ok(Asked::Part(&args[1..])),
             _ => {}
@@ -59,6 +67,7 @@ impl Asked<'_> {
         Ok(Asked::Tiers(
             is_named("quick"),
             GROUPS.iter().filter(|group| is_named(group.name)).collect(),
+            None,
         ))
     }
 }
@@ -70,7 +79,9 @@ impl Asked<'_> {
 /// When something fails, which is named once more at the end.
 pub(crate) fn main(args: &[String]) -> Result<()> {
     match Asked::of(args)? {
-        Asked::Tiers(is_quick, groups) => tiers(is_quick, &groups),
+        Asked::Tiers(is_quick, groups, within) => {
+            tiers(is_quick, &groups, within.map(|within| Instant::now() + within))
+        }
         Asked::List => {
             println!("{}", groups::list());
             Ok(())
@@ -94,7 +105,7 @@ fn part(args: &[String]) -> Result<()> {
     test
 }
 
-fn tiers(is_quick: bool, groups: &[&Group]) -> Result<()> {
+fn tiers(is_quick: bool, groups: &[&Group], until: Option<Instant>) -> Result<()> {
     if groups.len() == GROUPS.len()
         && let Some(warning) = space::warning(&target_dir())
     {
@@ -104,7 +115,7 @@ fn tiers(is_quick: bool, groups: &[&Group]) -> Result<()> {
     let mut ledger = Ledger::new()?;
     match groups {
         [] => quick(&mut report, &mut ledger),
-        _ => others(is_quick, groups, &mut report, &mut ledger)?,
+        _ => others(is_quick, groups, until, &mut report, &mut ledger)?,
     }
     println!("{}", ledger.counted().summary());
     report.print()
@@ -112,6 +123,9 @@ fn tiers(is_quick: bool, groups: &[&Group]) -> Result<()> {
 
 /// Says to tests that what they run is built.
 const BUILT: &str = "FT_BUILT";
+
+/// How many cases a property is tried on; each run draws others, so a quarter of what the crate would draw does.
+const CASES: &str = "PROPTEST_CASES";
 
 /// The packages of the quick tier, with fewer crates than all features need: a catalogue in an object store takes a hundred. What is
 /// left out has no tests of its own, and a harness around it would interpose locks or define hooks.
@@ -134,7 +148,7 @@ const QUICK_PACKAGES: [&str; 12] = [
 fn quick(report: &mut Report, ledger: &mut Ledger) {
     let mut row = Row::new("quick");
     row.timed(|row| {
-        let ran = quick_programs().and_then(|programs| run(programs, &[], ledger));
+        let ran = quick_programs().and_then(|programs| run(programs, &[], None, ledger));
         match ran {
             Ok(ended) => ended.iter().for_each(|ended| row.add(ended)),
             Err(error) => row.failed("the quick tier", &format!("{error:#}")),
@@ -208,6 +222,7 @@ fn bpf() {
 fn others(
     is_quick: bool,
     groups: &[&Group],
+    until: Option<Instant>,
     report: &mut Report,
     ledger: &mut Ledger,
 ) -> Result<()> {
@@ -241,7 +256,7 @@ fn others(
     let (ended, beside) = thread::scope(|scope| {
         let beside =
             checks.map(|_| scope.spawn(|| checks::run(&checks::BESIDE).collect::<Vec<_>>()));
-        let ended = run(programs, &tools, ledger);
+        let ended = run(programs, &tools, until, ledger);
         let beside =
             beside.map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
         (ended, beside)
@@ -263,19 +278,24 @@ fn others(
         enough(&mut quick, ledger);
     }
     ledger.read();
-    if let Some(at) = of(Besides::Kernels) {
-        if may {
-            kernels::set_up();
+    let python = tools.iter().find(|(name, _)| *name == "FT_PYTHON");
+    for (at, group) in groups.iter().enumerate() {
+        let row = &mut rows[at];
+        let is_late = programs::is_over(until);
+        match group.besides {
+            Besides::Kernels | Besides::Packages if is_late => row.not_run(group.what),
+            Besides::Kernels => {
+                if may {
+                    kernels::set_up();
+                }
+                row.timed(|row| kernels(row, ledger, python.map(|(_, path)| path.as_path())));
+            }
+            Besides::Packages => row.timed(|row| {
+                let check = package::check().map(|said| println!("{said}"));
+                row.step("the crates and the Debian package", check);
+            }),
+            Besides::Nothing | Besides::Checks => {}
         }
-        let python = tools.iter().find(|(name, _)| *name == "FT_PYTHON");
-        rows[at].timed(|row| kernels(row, ledger, python.map(|(_, path)| path.as_path())));
-    }
-    if let Some(at) = of(Besides::Packages) {
-        let checked = |row: &mut Row| {
-            let check = package::check().map(|said| println!("{said}"));
-            row.step("the crates and the Debian package", check);
-        };
-        rows[at].timed(checked);
     }
     report.rows.push(build);
     report.rows.extend(is_quick.then_some(quick));
@@ -328,10 +348,14 @@ fn group_programs(is_quick: bool, groups: &[&Group]) -> Result<Vec<Program>> {
 fn run(
     programs: Vec<Program>,
     tools: &[(&'static str, PathBuf)],
+    until: Option<Instant>,
     ledger: &Ledger,
 ) -> Result<Vec<Ended>> {
-    programs::run(programs, &target_dir().join("tests"), |program| {
+    programs::run(programs, &target_dir().join("tests"), until, |program| {
         program.envs(tools.iter().cloned()).envs([ledger.variable()]).env(BUILT, "1");
+        if std::env::var_os(CASES).is_none() {
+            program.env(CASES, "64");
+        }
     })
 }
 
@@ -408,7 +432,7 @@ mod tests {
     fn asked(line: &str) -> Option<(bool, Vec<&'static str>)> {
         let args: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         match Asked::of(&args) {
-            Ok(Asked::Tiers(quick, groups)) => {
+            Ok(Asked::Tiers(quick, groups, _)) => {
                 Some((quick, groups.iter().map(|group| group.name).collect()))
             }
             Ok(Asked::Part(_) | Asked::List) | Err(_) => None,
