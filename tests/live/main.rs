@@ -9,6 +9,7 @@ use ft_tests::signal;
 mod sleds;
 mod sqlite;
 mod top;
+mod tree;
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;

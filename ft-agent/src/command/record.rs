@@ -133,6 +133,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = units::duration)]
     segment_time: Duration,
 
+    /// Leave the command, and what it has started, to itself when the recording ends. Else all of it ends with the recording: by
+    /// SIGTERM, and 2 s later by SIGKILL.
+    #[arg(long)]
+    no_kill: bool,
+
     /// Trace the pthread locks of the command, without a change to it (libft_preload.so beside this
     /// program, or where FT_PRELOAD says).
     #[arg(long)]
@@ -250,6 +255,7 @@ pub(crate) fn run(args: Args) -> Result {
         segment: flight.as_ref().map_or(segment, |flight| flight.limits()),
         snapshots: flight.is_some(),
         command: args.command,
+        ends_command: !args.no_kill,
         preload: args.preload,
         progress: io::stderr().is_terminal(),
         output: args.output,

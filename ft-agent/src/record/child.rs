@@ -11,7 +11,6 @@ use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::AsRawFd;
 use std::process::ExitStatus;
 
-use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::Command;
 use tokio::task::{JoinHandle, spawn_blocking};
 
@@ -110,16 +109,6 @@ impl Child {
     pub(super) async fn wait(&mut self) -> io::Result<ExitStatus> {
         self.process.wait().await
     }
-
-    /// Asks the command to end, as `perf record` does when it stops before its command.
-    pub(super) fn terminate(&self) {
-        // Of one that was waited for there is no number any more.
-        let number = self.process.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
-        if let Some(pid) = number {
-            // It may have ended meanwhile; its number is not reused before it was waited for.
-            let _ = kill_process(pid, Signal::TERM);
-        }
-    }
 }
 
 /// Runs in the child between fork and exec.
@@ -183,17 +172,6 @@ mod tests {
             let Gated { go, spawned, .. } = fork(&["true"]).await;
             drop(go);
             assert!(ended(spawned.await).is_err());
-        })
-        .unwrap();
-    }
-
-    #[test]
-    fn a_running_command_can_be_ended() {
-        use std::os::unix::process::ExitStatusExt;
-        run(async {
-            let mut child = fork(&["sleep", "1000"]).await.release().await.unwrap();
-            child.terminate();
-            assert_eq!(child.wait().await.unwrap().signal(), Some(15));
         })
         .unwrap();
     }

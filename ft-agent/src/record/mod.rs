@@ -31,6 +31,7 @@ mod segments;
 mod session;
 mod sockets;
 mod start_at;
+mod tree;
 mod wait;
 
 pub use behind::Behind;
@@ -55,6 +56,7 @@ use session::{Collecting, Session};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::sync::oneshot;
+use tree::Tree;
 
 use crate::clock;
 use crate::collect::arrivals::Intake;
@@ -166,6 +168,9 @@ pub async fn record_within(
         kernel.begin(start.start_ns.unsigned_abs());
     }
     let writer = Writer::create(output.spool(), options.segment, start, clock)?;
+    let tree = (options.ends_command && !options.command.is_empty()).then(Tree::begin);
+    let tree =
+        tree.transpose().map_err(RecordError::system("take care of what the command leaves"))?;
     let child = match options.command.as_slice() {
         [] => None,
         command => Some(run(command, &environment, &mut kernel).await?),
@@ -238,6 +243,7 @@ pub async fn record_within(
         signals,
         notices: heard,
         triggers,
+        tree,
         report,
     };
     session.run(child).await

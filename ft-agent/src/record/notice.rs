@@ -125,16 +125,55 @@ pub enum Notice {
         /// How many.
         count: u64,
     },
-    /// The command went on after the recording.
+    /// The command has ended, and what it has started has not.
     #[error(
-        "process {pid} did not end within {seconds} s of SIGTERM and goes on; end it with `kill -9 {pid}`"
+        "the command has ended, and of what it has started {} did not: ended with the recording; --no-kill leaves it",
+        processes(who)
     )]
-    Survivor {
-        /// Process.
-        pid: i32,
-        /// How long it was waited for.
+    Outlived {
+        /// Their numbers and names.
+        who: Vec<(i32, String)>,
+    },
+    /// SIGTERM was not enough.
+    #[error("{} did not end within {seconds} s of SIGTERM, and got SIGKILL", processes(who))]
+    Killed {
+        /// Their numbers and names.
+        who: Vec<(i32, String)>,
+        /// How long they were waited for.
         seconds: u64,
     },
+    /// The command, or what it has started, goes on after the recording.
+    #[error(
+        "{} cannot be ended and goes on; end it with `sudo kill -9 {}`",
+        processes(who),
+        numbers(who)
+    )]
+    Survivors {
+        /// Their numbers and names.
+        who: Vec<(i32, String)>,
+    },
+}
+
+/// Processes that a sentence names.
+const SHOWN: usize = 8;
+
+fn processes(who: &[(i32, String)]) -> String {
+    // A program chooses its name.
+    let named = who.iter().take(SHOWN);
+    let named: Vec<_> =
+        named.map(|(pid, name)| format!("process {pid} '{}'", name.escape_debug())).collect();
+    let others = who.len().saturating_sub(SHOWN);
+    let more = if others > 0 {
+        format!(" and {} more", number::count(others as u64))
+    } else {
+        String::new()
+    };
+    named.join(", ") + &more
+}
+
+fn numbers(who: &[(i32, String)]) -> String {
+    let numbers: Vec<_> = who.iter().map(|(pid, _)| pid.to_string()).collect();
+    numbers.join(" ")
 }
 
 fn listed(sites: &[String], preload: bool) -> String {

@@ -56,6 +56,8 @@ pub struct Options {
     pub segment: Limits,
     /// Command to run and record; may be empty.
     pub command: Vec<String>,
+    /// The command and all that it has started end with the recording.
+    pub ends_command: bool,
     /// Run the command under the preload library.
     pub preload: bool,
     /// It is a flight recorder: the control socket gives snapshots.
@@ -89,6 +91,7 @@ impl Default for Options {
             reader: Reader::Adaptive,
             segment: Limits { bytes: 64 << 20, age: Duration::from_secs(30) },
             command: Vec::new(),
+            ends_command: true,
             preload: false,
             snapshots: false,
             progress: false,

@@ -4,8 +4,9 @@
 //! SIGINT, SIGTERM or SIGHUP (but for one that was ignored when the agent was started), when the control socket is told to
 //! stop it, or when the spool cannot be
 //! written. Ctrl-C reaches the command too, which shares our process group: its last events are waited for, [`GRACE`]
-//! at most or until a second Ctrl-C. A command that still runs when the recording is over gets SIGTERM, as
-//! `perf record` does it; but not when the recording has failed: then it goes on untraced, and is waited for.
+//! at most or until a second Ctrl-C. When the recording is over, the command and all that it has started gets SIGTERM, and what
+//! lives on after [`GRACE`] SIGKILL (`tree.rs`); but not when the recording has failed: then the command goes on untraced, and is
+//! waited for. With `--no-kill` nothing is ended.
 
 use std::collections::BTreeSet;
 use std::future::pending;
@@ -18,6 +19,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use ft_user::glob;
+use rustix::process::Signal;
+use tokio::signal::unix::{self, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{MissedTickBehavior, interval, sleep_until, timeout};
 
@@ -26,6 +29,7 @@ use super::collector::{Collected, Instruction};
 use super::notice::Notice;
 use super::notices::Heard;
 use super::progress::{Counters, Line};
+use super::tree::{Member, Tree};
 use super::{Options, Outcome, RecordError};
 use crate::collect::discover::Identity;
 use crate::control::registration::{self, Server};
@@ -70,6 +74,8 @@ pub(super) struct Session<'a> {
     pub(super) notices: Heard,
     /// Reasons for snapshots that nobody waits for.
     pub(super) triggers: mpsc::UnboundedReceiver<String>,
+    /// The command and all that it has started; `None` if it is not to be ended.
+    pub(super) tree: Option<Tree>,
     pub(super) report: &'a mut dyn FnMut(&Notice),
 }
 
@@ -110,10 +116,13 @@ impl Session<'_> {
     /// Runs until the end, with the command if there is one.
     pub(super) async fn run(mut self, mut child: Option<Child>) -> Result<Outcome, RecordError> {
         let (cause, mut status) = self.watch(&mut child).await;
-        if let Some(child) = &mut child
-            && status.is_none()
-        {
-            status = self.end(child, cause).await;
+        if let Some(child) = &mut child {
+            if status.is_none() {
+                status = self.end_of_command(child, cause).await;
+            }
+            if let Some(tree) = self.tree.take().filter(|_| cause != EndCause::Failed) {
+                status = self.end(child, &tree, status).await;
+            }
         }
         let exit_code = status.as_ref().and_then(ExitStatus::code);
         let counters = self.counters.clone();
@@ -148,6 +157,9 @@ impl Session<'_> {
         let mut line = (self.options.progress && io::stderr().is_terminal()).then(Line::new);
         let mut progress = interval(TICK);
         progress.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        // What the command's processes leave behind at their ends is the agent's to wait for.
+        let mut ends = self.tree.as_ref().and_then(|_| signal(SignalKind::child()).ok());
+        let command = child.as_ref().map_or(0, |child| child.pid);
         let cause = loop {
             tokio::select! {
                 () = &mut duration => break (EndCause::Duration, None),
@@ -159,6 +171,9 @@ impl Session<'_> {
                     if self.obey(asked, began.elapsed()) {
                         break (EndCause::Interrupted, None);
                     }
+                }
+                Some(()) = received(&mut ends) => {
+                    self.tree.iter().for_each(|tree| tree.reap(command));
                 }
                 Some(reason) = self.triggers.recv() => {
                     self.collecting.tell(Instruction::Snapshot { reason, answer: None });
@@ -224,38 +239,59 @@ impl Session<'_> {
         }
     }
 
-    /// Ends a command that outlived its recording; its status if it did end.
-    async fn end(&mut self, child: &mut Child, cause: EndCause) -> Option<ExitStatus> {
-        let first = match cause {
+    /// Waits for a command that outlived its recording, as far as it is to be waited for; its status if it did end.
+    async fn end_of_command(&mut self, child: &mut Child, cause: EndCause) -> Option<ExitStatus> {
+        let waited = match cause {
             EndCause::Failed => {
                 (self.report)(&Notice::Untraced { pid: child.pid });
-                self.wait_for(child, true).await
+                self.wait_for(child).await
             }
             // Ctrl-C has reached it as well: its last events still belong to the recording.
             EndCause::Interrupted => {
-                timeout(GRACE, self.wait_for(child, true)).await.unwrap_or(Waited::Over)
+                timeout(GRACE, self.wait_for(child)).await.unwrap_or(Waited::Over)
             }
             EndCause::Finished | EndCause::Duration => Waited::Over,
         };
-        if let Waited::Ended(status) = first {
-            return status;
+        match waited {
+            Waited::Ended(status) => status,
+            Waited::Over => None,
         }
-        child.terminate();
-        match timeout(GRACE, self.wait_for(child, false)).await {
-            Ok(Waited::Ended(status)) => status,
-            Ok(Waited::Over) | Err(_) => {
-                (self.report)(&Notice::Survivor { pid: child.pid, seconds: GRACE.as_secs() });
-                None
+    }
+
+    /// Ends what lives of the command and of all that it has started; the command's status if it has ended.
+    async fn end(
+        &mut self,
+        child: &mut Child,
+        tree: &Tree,
+        status: Option<ExitStatus>,
+    ) -> Option<ExitStatus> {
+        tree.reap(child.pid);
+        let who = |alive: Vec<Member>| alive.into_iter().map(|m| (m.pid, m.comm)).collect();
+        let alive = tree.alive();
+        if status.is_some() && !alive.is_empty() {
+            (self.report)(&Notice::Outlived { who: who(alive) });
+        }
+        let alive = tree.signal(Signal::TERM, child.pid, GRACE).await;
+        if !alive.is_empty() {
+            (self.report)(&Notice::Killed { who: who(alive), seconds: GRACE.as_secs() });
+            let alive = tree.signal(Signal::KILL, child.pid, GRACE).await;
+            if !alive.is_empty() {
+                (self.report)(&Notice::Survivors { who: who(alive) });
             }
+        }
+        match status {
+            Some(status) => Some(status),
+            // It is over by now, unless nobody can end it.
+            None => timeout(GRACE, child.wait()).await.ok()?.ok(),
         }
     }
 
     /// Waits for the end of the command, or until a signal that ends the waiting.
-    async fn wait_for(&mut self, child: &mut Child, signals: bool) -> Waited {
+    async fn wait_for(&mut self, child: &mut Child) -> Waited {
         loop {
             tokio::select! {
                 status = child.wait() => return Waited::Ended(status.ok()),
-                _ = self.signals.next() => if signals { return Waited::Over },
+                _ = self.signals.next() => return Waited::Over,
                 Some(notice) = self.notices.next() => (self.report)(&notice),
             }
         }
@@ -301,6 +337,10 @@ async fn end_of(child: &mut Option<Child>) -> io::Result<ExitStatus> {
         Some(child) => child.wait().await,
         None => pending().await,
     }
+}
+
+async fn received(signals: &mut Option<unix::Signal>) -> Option<()> {
+    signals.as_mut()?.recv().await
 }
 
 async fn next(control: &mut Option<Control>) -> Option<Asked> {

@@ -45,7 +45,7 @@ pub use follow::{Followed, Follower};
 pub use kernel::{kernel_record_bytes, kernel_record_len};
 pub(crate) use kernel_locks::KernelLocks;
 use ledger::Ledger;
-pub use names::{serve as serve_names, start_workers_by};
+pub use names::{beside_workers, serve as serve_names, start_workers_by};
 use registry::Registry;
 pub(crate) use threads::Threads;
 

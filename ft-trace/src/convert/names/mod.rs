@@ -15,13 +15,13 @@ mod proof;
 mod wire;
 mod worker;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
 use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -272,6 +272,14 @@ impl User {
     }
 }
 
+/// Numbers of the workers: children of this process, for which nobody else may wait.
+static WORKERS: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
+
+/// Does what concerns children of this process, of which some are workers, by their numbers; none begins meanwhile.
+pub fn beside_workers<T>(act: impl FnOnce(&BTreeSet<u32>) -> T) -> T {
+    act(&WORKERS.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
 /// The process that reads the files of a user.
 struct Worker {
     socket: OwnedFd,
@@ -287,7 +295,9 @@ impl Worker {
         let (socket, theirs) = pair()?;
         let mut command = command();
         command.stdin(theirs).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut workers = WORKERS.lock().unwrap_or_else(PoisonError::into_inner);
         let process = command.current_dir("/").spawn()?;
+        workers.insert(process.id());
         Ok(Some(Worker { socket, process, ends_at: Duration::ZERO }))
     }
 
@@ -357,6 +367,7 @@ impl Drop for Worker {
         // It may have ended.
         let _ = self.process.kill();
         let _ = self.process.wait();
+        WORKERS.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.process.id());
     }
 }
 
