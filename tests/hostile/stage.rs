@@ -39,6 +39,8 @@ pub(crate) struct Scene<'a> {
     pub(crate) newcomers: usize,
     /// The attackers say to be threads of numbers that honest ones get later: rows under these are theirs by the process.
     pub(crate) claims_numbers: bool,
+    /// Where strace writes what the agent and its workers open, start and give up; nothing watches them otherwise.
+    pub(crate) opens: Option<&'a Path>,
     /// What happens then, in the end: what honest programs have said that took part.
     pub(crate) then: &'a dyn Fn(&Stage, &mut [Attacking]) -> String,
 }
@@ -50,6 +52,7 @@ impl Default for Scene<'_> {
             users: &[NOBODY],
             newcomers: 0,
             claims_numbers: false,
+            opens: None,
             then: &|_, _| String::new(),
         }
     }
@@ -158,7 +161,18 @@ impl Stage {
     /// The same with more in the scene.
     pub(crate) fn attack_in(&self, attack: &Attack, scene: &Scene<'_>) -> Recorded {
         let (trace, enough) = (self.path("trace"), self.path("enough"));
-        let agent = Command::new(ft_tests::agent())
+        let mut agent = match scene.opens {
+            // The agent is our child, and strace is none of its.
+            Some(log) => {
+                let mut strace = Command::new("strace");
+                strace.args(["-D", "-f", "--seccomp-bpf", "-s", "4096", "-e"]);
+                strace.arg("trace=open,openat,openat2,execve,clone,clone3,seccomp,prctl");
+                strace.arg("-o").arg(log).arg(ft_tests::agent());
+                strace
+            }
+            None => Command::new(ft_tests::agent()),
+        };
+        let agent = agent
             .args(["record", "--ring-size", "8M"])
             .args(if self.kernel { &[][..] } else { &["-k", "none"][..] })
             .arg("-o")

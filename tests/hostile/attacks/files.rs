@@ -28,7 +28,7 @@ const LONG: Duration = Duration::from_secs(1);
 /// What the agent may use of memory, KiB.
 const MODEST: u64 = 1 << 20;
 
-fn program(attacker: &Attacker) {
+pub(super) fn program(attacker: &Attacker) {
     let trace = Path::new(&attacker.socket).parent().expect("a trace");
     let _memfd = recorded(&attacker.socket);
     let closed = |path: PathBuf| {

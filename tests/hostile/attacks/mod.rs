@@ -11,6 +11,7 @@ mod losses;
 mod mapped_files;
 mod messages;
 mod names;
+mod opened;
 mod registrations;
 mod reused;
 mod silent;
@@ -52,6 +53,7 @@ pub(crate) const ALL: &[&Attack] = &[
 pub(crate) const WITH_KERNEL: &[&Attack] = &[
     &far_head::ATTACK,
     &files::ATTACK,
+    &opened::ATTACK,
     &threads::ATTACK,
     &unborn::ATTACK,
     &execs::ATTACK,

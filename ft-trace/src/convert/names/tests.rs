@@ -189,6 +189,60 @@ fn a_worker_that_fails_costs_a_file_its_names() {
     assert_eq!(asked(&[0; 20]), (Err(Failure::Rubbish), 1, false), "two answers to one question");
 }
 
+/// At moments from before it begins until after it has ended: each answer is the whole one, or none.
+#[test]
+fn a_worker_may_be_killed_at_any_moment() {
+    const ALONE: &str = "FT_TEST_KILLS_WORKERS";
+    if std::env::var_os(ALONE).is_none() {
+        // The workers of other tests are not to be killed.
+        let mut alone = Command::new("/proc/self/exe");
+        let name = "convert::names::tests::a_worker_may_be_killed_at_any_moment";
+        let output = alone.args(["--exact", name]).env(ALONE, "").output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && said.contains("1 passed"), "{said}");
+        return;
+    }
+    const MOMENTS: u32 = 200;
+    let mappings = own_mappings();
+    let functions = [libc::malloc as *const (), libc::qsort as *const (), libc::fork as *const ()];
+    let in_libc = functions.map(|f| (What::Frames, holder(&mappings, f as u64), f as u64));
+    // SAFETY: only asks for the address of a symbol.
+    let start = unsafe { libc::getauxval(libc::AT_SYSINFO_EHDR) };
+    let in_vdso = [0x1000, 0x1100].map(|at| (What::Frames, holder(&mappings, start), start + at));
+    let asked = [&in_libc[..], &in_vdso[..]].concat();
+    let whole = ask(&asked);
+    assert!(in_libc.iter().zip(&whole).all(|(_, answer)| !answer.symbols.is_empty()), "{whole:?}");
+    let began = std::time::Instant::now();
+    ask(&asked);
+    let last = began.elapsed() * 3 / 2;
+
+    let (users, mapped) = ([(own(), user())].into(), HashMap::new());
+    let query = |&(what, mapping, address)| Query { pid: own(), mapping, what, address };
+    let queries: Vec<_> = asked.iter().map(query).collect();
+    let lost = (0..MOMENTS).filter(|moment| {
+        let (answers, warnings) = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(last * *moment / MOMENTS);
+                beside_workers(|workers| {
+                    for worker in workers {
+                        let pid = rustix::process::Pid::from_raw(*worker as i32).unwrap();
+                        let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+                    }
+                });
+            });
+            let mut names = Names::new(&users, &mapped);
+            (names.ask(&queries), names.warnings().count())
+        });
+        for (answer, whole) in answers.iter().zip(&whole) {
+            assert!(answer == whole || *answer == Answer::default(), "{answer:?}, not {whole:?}");
+        }
+        assert_eq!(answers != whole, warnings > 0, "a file without names has a warning");
+        warnings > 0
+    });
+    let lost = lost.count();
+    assert!(0 < lost && lost < MOMENTS as usize, "{lost} of {MOMENTS} were killed at work");
+}
+
 #[test]
 fn who_fails_over_and_over_is_not_asked_again() {
     let mut user = User { failures: MAX_FAILURES, ..User::default() };
