@@ -127,6 +127,11 @@ pub(crate) const RECORDED: Group = Group {
         package("postgresql", "usr/lib/postgresql", "recorded by a test"),
         package("redis-server", "usr/bin/redis-server", "recorded by a test"),
         package("sqlite3", "usr/bin/sqlite3", "recorded by a test"),
+        package(
+            "systemd",
+            "usr/bin/systemd-socket-activate",
+            "a test has it start a server with and without the library",
+        ),
         package("xz-utils", "usr/bin/xz", "recorded by a test"),
         package(
             "zsh",

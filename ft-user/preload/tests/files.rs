@@ -228,6 +228,33 @@ if __name__ == '__main__':
     same("pool", &["python3", "-c", script]);
 }
 
+/// A server that is started by the first connection, to a socket that it is handed as its number 3.
+#[test]
+fn a_server_that_systemd_activates() {
+    let script = r#"cat > server.py <<'END'
+import os, socket
+with socket.socket(fileno=2 + int(os.environ['LISTEN_FDS'])) as listener, open('asked', 'w') as asked:
+    for _ in range(3):
+        connection, _ = listener.accept()
+        with connection:
+            text = connection.recv(100).decode()
+            print(listener.fileno(), text, file=asked)
+            connection.sendall(text.upper().encode())
+END
+        set -- -l $PWD/socket
+        [ -z "$LD_PRELOAD" ] || set -- "$@" -E LD_PRELOAD -E FT_ENABLE -E FT_SOCKET
+        systemd-socket-activate "$@" python3 server.py 2> errors & activated=$!
+        while [ ! -S socket ]; do sleep 0.01; done
+        for word in one two three; do python3 -c "
+import socket, sys
+with socket.socket(socket.AF_UNIX) as to:
+    to.connect('socket'); to.sendall(b'$word'); print(to.recv(100).decode())"; done
+        wait $activated; echo $?; rm errors"#;
+    if is_installed("systemd-socket-activate") {
+        same("systemd", &["sh", "-c", script]);
+    }
+}
+
 /// A server with a master and two workers, which becomes a daemon.
 #[test]
 fn a_web_server() {
