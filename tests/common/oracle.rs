@@ -37,22 +37,24 @@ pub fn oracle(trace: &Path) -> Option<Output> {
 
 /// Compares all tables of a trace; false without a Python.
 pub fn agrees(what: &str, trace: &Path) -> bool {
-    oracle(trace).is_some_and(|output| has_agreed(what, &output))
+    oracle(trace).is_some_and(|output| has_agreed(what, trace, &output))
 }
 
 /// The same of a trace with losses, of which a column may say anything; false without a Python.
 pub fn agrees_in_spite_of_losses(what: &str, trace: &Path) -> bool {
-    python("oracle", &[trace]).is_some_and(|output| has_agreed(what, &output))
+    python("oracle", &[trace]).is_some_and(|output| has_agreed(what, trace, &output))
 }
 
-/// Fails with what differs, if anything does.
-fn has_agreed(what: &str, output: &Output) -> bool {
+/// Fails with what differs, if anything does, and keeps the trace: the next one may not have it.
+fn has_agreed(what: &str, trace: &Path, output: &Output) -> bool {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(
-        output.status.success(),
-        "{what}:\n{text}\n{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    if !output.status.success() {
+        let kept = std::env::temp_dir().join(format!("ft-differs-{}", std::process::id()));
+        let copied = Command::new("cp").arg("-r").arg(trace).arg(&kept).status();
+        let kept = copied.is_ok_and(|status| status.success()).then_some(kept);
+        let said = String::from_utf8_lossy(&output.stderr);
+        panic!("{what}, kept in {kept:?}:\n{text}\n{said}");
+    }
     let tables: Vec<&str> = text.lines().filter(|line| !line.contains(": 0 rows")).collect();
     gate::measured(&format!("recomputed from the raw tables of {what}: {}", tables.join("; ")));
     true
