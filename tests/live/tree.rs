@@ -28,6 +28,12 @@ fn lives(pid: i32) -> bool {
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }
 
+/// The state of a process (proc_pid_stat(5)); `X` of one that is gone.
+fn state(pid: i32) -> char {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next()).unwrap_or('X')
+}
+
 /// Records a script with these options; `$P` is the file for its numbers.
 fn recorded(dir: &Path, options: &[&str], script: &str) -> Command {
     let mut command = agent();
@@ -59,12 +65,15 @@ const ALL: &str = r#"
 
 #[test]
 fn all_that_a_command_has_started_ends_with_the_time() {
-    let (output, started, _dir) = run(&["-d", "2s"], ALL, 3);
+    let (output, started, _dir) = run(&["-d", "5s"], ALL, 3);
     assert!(output.status.success(), "{}", said(&output));
     assert_eq!(started.iter().filter(|&&pid| lives(pid)).count(), 0, "{}", said(&output));
     // Who ignored SIGTERM is told.
     let text = said(&output);
-    assert!(text.contains("of SIGTERM, and got SIGKILL") && !text.contains("goes on"), "{text}");
+    assert!(
+        text.contains("of SIGTERM there still is process") && !text.contains("after SIGKILL"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -79,16 +88,19 @@ fn all_that_a_command_has_started_ends_with_a_signal() {
 
 #[test]
 fn what_a_command_leaves_at_its_own_end_is_named_and_ended() {
-    let (output, started, _dir) = run(&[], "setsid sleep 1000 & echo $! >> $P; sleep 0.3", 1);
+    let script = "setsid sleep 1000 & echo $! >> $P
+                  while [ $(cat /proc/$!/comm) != sleep ]; do sleep 0.05; done";
+    let (output, started, _dir) = run(&[], script, 1);
     assert!(output.status.success(), "{}", said(&output));
     let text = said(&output);
-    assert!(text.contains(&format!("process {} 'sleep' did not", started[0])), "{text}");
+    assert!(text.contains(&format!("process {} 'sleep' not", started[0])), "{text}");
     assert!(!lives(started[0]), "{text}");
 }
 
 #[test]
 fn a_command_that_ends_with_all_it_has_started_says_nothing_of_it() {
-    let (output, _, _dir) = run(&[], "sleep 0.1 & echo $! >> $P; wait", 1);
+    // What is just about to end is left to itself.
+    let (output, _, _dir) = run(&[], "sleep 0.1 & echo $! >> $P", 1);
     let text = said(&output);
     assert!(output.status.success() && !text.contains("the command has ended"), "{text}");
 }
@@ -116,4 +128,31 @@ fn what_ends_without_a_parent_leaves_no_zombie() {
     }
     crate::signal::send(child.id(), libc::SIGTERM);
     child.wait_with_output().unwrap();
+}
+
+/// `top` and services start a command that is stopped, or whose first thread has ended.
+#[test]
+fn who_is_stopped_or_has_lost_its_first_thread_ends_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = r#"python3 -c '
+import ctypes, os, threading, time
+threading.Thread(target=lambda: time.sleep(1000)).start()
+print(os.getpid(), file=open(os.environ["P"], "a"), flush=True)
+ctypes.CDLL(None).pthread_exit(None)' &
+        sh -c 'trap "echo ended > $P.end; exit" TERM; echo $$ >> $P; while :; do sleep 0.1; done' &
+        child=$!; sleep 0.3; kill -STOP $child; wait"#;
+    let child = recorded(dir.path(), &[], script).spawn().unwrap();
+    let started = numbers(&dir.path().join("numbers"), 2);
+    let states = || started.iter().map(|pid| state(*pid)).collect::<Vec<_>>();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !(states().contains(&'T') && states().contains(&'Z')) {
+        assert!(Instant::now() < deadline, "{:?}", states());
+        sleep(Duration::from_millis(5));
+    }
+    crate::signal::send(child.id(), libc::SIGTERM);
+    let output = child.wait_with_output().unwrap();
+    let left = states().into_iter().filter(|state| *state != 'X').count();
+    assert_eq!(left, 0, "{}", said(&output));
+    // It was woken to take SIGTERM.
+    assert!(dir.path().join("numbers.end").exists(), "{}", said(&output));
 }

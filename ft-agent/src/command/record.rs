@@ -134,7 +134,7 @@ pub(crate) struct Args {
     segment_time: Duration,
 
     /// Leave the command, and what it has started, to itself when the recording ends. Else all of it ends with the recording: by
-    /// SIGTERM, and 2 s later by SIGKILL.
+    /// SIGTERM, and 2 s later by SIGKILL. For that, what loses its parent meanwhile gets the agent as its parent, not process 1.
     #[arg(long)]
     no_kill: bool,
 

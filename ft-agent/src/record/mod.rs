@@ -56,7 +56,7 @@ use session::{Collecting, Session};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::sync::oneshot;
-use tree::Tree;
+use tree::Before;
 
 use crate::clock;
 use crate::collect::arrivals::Intake;
@@ -168,13 +168,14 @@ pub async fn record_within(
         kernel.begin(start.start_ns.unsigned_abs());
     }
     let writer = Writer::create(output.spool(), options.segment, start, clock)?;
-    let tree = (options.ends_command && !options.command.is_empty()).then(Tree::begin);
-    let tree =
-        tree.transpose().map_err(RecordError::system("take care of what the command leaves"))?;
+    let before = (options.ends_command && !options.command.is_empty()).then(Before::look);
+    let before =
+        before.transpose().map_err(RecordError::system("take care of what the command leaves"))?;
     let child = match options.command.as_slice() {
         [] => None,
         command => Some(run(command, &environment, &mut kernel).await?),
     };
+    let tree = child.as_ref().and_then(|child| Some(before?.command(child.pid)));
     let control = Control::open(output.dir());
     let control =
         control.inspect_err(|e| report(&Notice::NoControl { reason: e.to_string() })).ok();

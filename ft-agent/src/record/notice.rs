@@ -127,7 +127,7 @@ pub enum Notice {
     },
     /// The command has ended, and what it has started has not.
     #[error(
-        "the command has ended, and of what it has started {} did not: ended with the recording; --no-kill leaves it",
+        "the command has ended, and of what it has started {} not: that ends with the recording (--no-kill leaves it)",
         processes(who)
     )]
     Outlived {
@@ -135,7 +135,7 @@ pub enum Notice {
         who: Vec<(i32, String)>,
     },
     /// SIGTERM was not enough.
-    #[error("{} did not end within {seconds} s of SIGTERM, and got SIGKILL", processes(who))]
+    #[error("after {seconds} s of SIGTERM there still is {}: SIGKILL ends it", processes(who))]
     Killed {
         /// Their numbers and names.
         who: Vec<(i32, String)>,
@@ -144,7 +144,7 @@ pub enum Notice {
     },
     /// The command, or what it has started, goes on after the recording.
     #[error(
-        "{} cannot be ended and goes on; end it with `sudo kill -9 {}`",
+        "after SIGKILL there still is {}: another user's, or busy in the kernel; `sudo kill -9 {}` ends what stays",
         processes(who),
         numbers(who)
     )]
@@ -172,7 +172,7 @@ fn processes(who: &[(i32, String)]) -> String {
 }
 
 fn numbers(who: &[(i32, String)]) -> String {
-    let numbers: Vec<_> = who.iter().map(|(pid, _)| pid.to_string()).collect();
+    let numbers: Vec<_> = who.iter().take(SHOWN).map(|(pid, _)| pid.to_string()).collect();
     numbers.join(" ")
 }
 

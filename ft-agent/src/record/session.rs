@@ -5,10 +5,10 @@
 //! stop it, or when the spool cannot be
 //! written. Ctrl-C reaches the command too, which shares our process group: its last events are waited for, [`GRACE`]
 //! at most or until a second Ctrl-C. When the recording is over, the command and all that it has started gets SIGTERM, and what
-//! lives on after [`GRACE`] SIGKILL (`tree.rs`); but not when the recording has failed: then the command goes on untraced, and is
-//! waited for. With `--no-kill` nothing is ended.
+//! lives on after [`GRACE`] SIGKILL (`tree.rs`). When the recording has failed, the command goes on untraced and is waited for,
+//! with all that it leaves, unless a signal comes. With `--no-kill` nothing is ended.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::future::pending;
 use std::io::{self, IsTerminal};
 use std::process::ExitStatus;
@@ -20,16 +20,15 @@ use std::time::Duration;
 
 use ft_user::glob;
 use rustix::process::Signal;
-use tokio::signal::unix::{self, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{MissedTickBehavior, interval, sleep_until, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, timeout};
 
 use super::child::Child;
 use super::collector::{Collected, Instruction};
 use super::notice::Notice;
 use super::notices::Heard;
 use super::progress::{Counters, Line};
-use super::tree::{Member, Tree};
+use super::tree::Tree;
 use super::{Options, Outcome, RecordError};
 use crate::collect::discover::Identity;
 use crate::control::registration::{self, Server};
@@ -38,8 +37,14 @@ use crate::control::{Signals, watched};
 use crate::threads;
 use ft_trace::spool::WriteError;
 
-/// How long the command may take to end after a signal.
+/// How long the command, and what it has started, may take to end after a signal.
 const GRACE: Duration = Duration::from_secs(2);
+
+/// How long what the command has started may take to end by itself when the command has ended.
+const LINGER: Duration = Duration::from_millis(500);
+
+/// From look to look at who still lives, at first and at last.
+const PAUSES: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(100)];
 
 /// From progress line to progress line, and from look to look at processes that cannot say when they end.
 const TICK: Duration = Duration::from_millis(500);
@@ -120,8 +125,10 @@ impl Session<'_> {
             if status.is_none() {
                 status = self.end_of_command(child, cause).await;
             }
-            if let Some(tree) = self.tree.take().filter(|_| cause != EndCause::Failed) {
-                status = self.end(child, &tree, status).await;
+            // What was not recorded to its end goes on, unless somebody has said that it shall not.
+            let is_left = cause == EndCause::Failed && status.is_some();
+            if let Some(tree) = self.tree.take().filter(|_| !is_left) {
+                status = self.end(child, &tree, cause, status).await;
             }
         }
         let exit_code = status.as_ref().and_then(ExitStatus::code);
@@ -157,9 +164,6 @@ impl Session<'_> {
         let mut line = (self.options.progress && io::stderr().is_terminal()).then(Line::new);
         let mut progress = interval(TICK);
         progress.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        // What the command's processes leave behind at their ends is the agent's to wait for.
-        let mut ends = self.tree.as_ref().and_then(|_| signal(SignalKind::child()).ok());
-        let command = child.as_ref().map_or(0, |child| child.pid);
         let cause = loop {
             tokio::select! {
                 () = &mut duration => break (EndCause::Duration, None),
@@ -171,9 +175,6 @@ impl Session<'_> {
                     if self.obey(asked, began.elapsed()) {
                         break (EndCause::Interrupted, None);
                     }
-                }
-                Some(()) = received(&mut ends) => {
-                    self.tree.iter().for_each(|tree| tree.reap(command));
                 }
                 Some(reason) = self.triggers.recv() => {
                     self.collecting.tell(Instruction::Snapshot { reason, answer: None });
@@ -263,26 +264,60 @@ impl Session<'_> {
         &mut self,
         child: &mut Child,
         tree: &Tree,
-        status: Option<ExitStatus>,
+        cause: EndCause,
+        mut status: Option<ExitStatus>,
     ) -> Option<ExitStatus> {
-        tree.reap(child.pid);
-        let who = |alive: Vec<Member>| alive.into_iter().map(|m| (m.pid, m.comm)).collect();
-        let alive = tree.alive();
-        if status.is_some() && !alive.is_empty() {
-            (self.report)(&Notice::Outlived { who: who(alive) });
-        }
-        let alive = tree.signal(Signal::TERM, child.pid, GRACE).await;
-        if !alive.is_empty() {
-            (self.report)(&Notice::Killed { who: who(alive), seconds: GRACE.as_secs() });
-            let alive = tree.signal(Signal::KILL, child.pid, GRACE).await;
-            if !alive.is_empty() {
-                (self.report)(&Notice::Survivors { who: who(alive) });
+        if status.is_some() {
+            // Ctrl-C has reached them, too; and what reads the command's last words is just about to end.
+            let time = if cause == EndCause::Interrupted { GRACE } else { LINGER };
+            let who = self.wait_for_tree(tree, child, &mut status, None, time).await;
+            if !who.is_empty() {
+                (self.report)(&Notice::Outlived { who });
             }
         }
-        match status {
-            Some(status) => Some(status),
-            // It is over by now, unless nobody can end it.
-            None => timeout(GRACE, child.wait()).await.ok()?.ok(),
+        let who = self.wait_for_tree(tree, child, &mut status, Some(Signal::TERM), GRACE).await;
+        if !who.is_empty() {
+            (self.report)(&Notice::Killed { who, seconds: GRACE.as_secs() });
+            let who = self.wait_for_tree(tree, child, &mut status, Some(Signal::KILL), GRACE).await;
+            if !who.is_empty() {
+                (self.report)(&Notice::Survivors { who });
+            }
+        }
+        status
+    }
+
+    /// Waits until nobody of the tree lives, the time is over, or a signal comes; returns who lives then, and sets the status of the command
+    /// when that ends. All of them are sent the signal that is said, also those that come meanwhile.
+    async fn wait_for_tree(
+        &mut self,
+        tree: &Tree,
+        child: &mut Child,
+        status: &mut Option<ExitStatus>,
+        signal: Option<Signal>,
+        time: Duration,
+    ) -> Vec<(i32, String)> {
+        let (over, mut told, mut pause) = (Instant::now() + time, HashSet::new(), PAUSES[0]);
+        let mut is_hastened = false;
+        loop {
+            let look = tree.look(signal, status.is_none(), &mut told).await;
+            if look.is_over || is_hastened || Instant::now() >= over {
+                let mut who: Vec<_> = look.alive.into_iter().map(|m| (m.pid, m.comm)).collect();
+                if status.is_none() && who.iter().all(|&(pid, _)| pid != child.pid) {
+                    who.push((child.pid, self.options.command[0].clone()));
+                }
+                return who;
+            }
+            pause = if look.is_new { PAUSES[0] } else { (2 * pause).min(PAUSES[1]) };
+            let waited = sleep(pause);
+            tokio::pin!(waited);
+            loop {
+                tokio::select! {
+                    () = &mut waited => break,
+                    ended = child.wait(), if status.is_none() => *status = ended.ok(),
+                    _ = self.signals.next() => is_hastened = true,
+                    Some(notice) = self.notices.next() => (self.report)(&notice),
+                }
+            }
         }
     }
 
@@ -337,10 +372,6 @@ async fn end_of(child: &mut Option<Child>) -> io::Result<ExitStatus> {
         Some(child) => child.wait().await,
         None => pending().await,
     }
-}
-
-async fn received(signals: &mut Option<unix::Signal>) -> Option<()> {
-    signals.as_mut()?.recv().await
 }
 
 async fn next(control: &mut Option<Control>) -> Option<Asked> {

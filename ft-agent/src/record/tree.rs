@@ -4,28 +4,68 @@
 //! (`PR_SET_CHILD_SUBREAPER`, prctl(2)): so every process of the tree has the agent among its ancestors, also one that has
 //! begun a session of its own or whose parent has ended. Those that are given to the agent are waited for, so that no zombie stays.
 //! A process of the tree whose parent has ended sees the agent as its parent, and not process 1.
+//!
+//! What the agent had below itself before is no part of the tree; but what such a process starts later, and leaves behind, is taken for one.
+//! Whoever the agent may not see (`hidepid`, proc(5)) is not found. Each look reads all of `/proc`, aside from the control thread.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ft_trace::convert::beside_workers;
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitOptions, getpid, pidfd_open, pidfd_send_signal,
+    Pid, PidfdFlags, Signal, WaitOptions, getpid, kill_process, pidfd_open, pidfd_send_signal,
     set_child_subreaper, waitpid,
 };
+use tokio::signal::unix::{self, SignalKind, signal};
+use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::sleep;
 
-/// From look to look at who still lives, at first and at last.
-const PAUSES: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(100)];
+/// At least so long is between two looks for those that have ended.
+const BETWEEN: Duration = Duration::from_secs(1);
+
+/// A process, and not another one that gets its number: that, and when it began.
+type Key = (i32, u64);
+
+/// What the agent has below itself before it starts the command.
+#[derive(Debug)]
+pub(super) struct Before {
+    those: HashSet<Key>,
+    ends: unix::Signal,
+    _reaper: Reaper,
+}
+
+/// This process is given what its descendants leave behind.
+#[derive(Debug)]
+struct Reaper;
 
 /// The processes of a command.
 #[derive(Debug)]
 pub(super) struct Tree {
-    /// Children that the agent had before.
-    others: HashSet<(i32, u64)>,
+    of: Arc<Of>,
+    reaping: JoinHandle<()>,
+    _reaper: Reaper,
 }
 
-/// A process that lives, by its number and its begin.
+#[derive(Debug)]
+struct Of {
+    command: i32,
+    before: HashSet<Key>,
+}
+
+/// What one look has found.
+#[derive(Debug, Default)]
+pub(super) struct Look {
+    /// Those that live.
+    pub(super) alive: Vec<Member>,
+    /// There was none, nor one that had just ended and may have left others; and the command has ended.
+    pub(super) is_over: bool,
+    /// Some of them were sent the signal for the first time.
+    pub(super) is_new: bool,
+}
+
+/// A process of the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Member {
     /// Its number.
@@ -37,92 +77,129 @@ pub(super) struct Member {
     is_over: bool,
 }
 
-impl Tree {
-    /// What the agent starts from now on, and all that comes of it.
-    pub(super) fn begin() -> io::Result<Tree> {
-        let own = getpid().as_raw_nonzero().get();
-        let others = Member::all().into_iter().filter(|member| member.parent == own);
-        let others = others.map(|member| member.key()).collect();
+impl Before {
+    /// From now on this process is given what its descendants leave behind.
+    ///
+    /// # Errors
+    ///
+    /// When the kernel refuses.
+    pub(super) fn look() -> io::Result<Before> {
+        let ends = signal(SignalKind::child())?;
         set_child_subreaper(Some(getpid()))?;
-        Ok(Tree { others })
+        let those = below(own(), Member::all()).iter().map(Member::key).collect();
+        Ok(Before { those, ends, _reaper: Reaper })
     }
 
-    /// Those that live.
-    pub(super) fn alive(&self) -> Vec<Member> {
-        let mut children: HashMap<i32, Vec<Member>> = HashMap::new();
-        for member in Member::all() {
-            children.entry(member.parent).or_default().push(member);
-        }
-        let mut found = children.remove(&getpid().as_raw_nonzero().get()).unwrap_or_default();
-        beside_workers(|workers| {
-            found.retain(|child| {
-                !self.others.contains(&child.key()) && !workers.contains(&child.pid.unsigned_abs())
-            });
-        });
-        let mut at = 0;
-        while let Some(member) = found.get(at) {
-            let more = children.remove(&member.pid).unwrap_or_default();
-            found.extend(more);
-            at += 1;
-        }
-        found.retain(|member| !member.is_over);
-        found
-    }
-
-    /// Waits for those that have ended and were given to the agent: not for the command nor for a worker of names, for which
-    /// somebody else waits. One of these that has ended hides others, until that was done.
-    pub(super) fn reap(&self, command: i32) {
-        beside_workers(|workers| {
-            while let Some(pid) = ended_child() {
-                let number = pid.as_raw_nonzero().get();
-                let is_anothers = number == command || workers.contains(&number.unsigned_abs());
-                if is_anothers || waitpid(Some(pid), WaitOptions::NOHANG).is_err() {
+    /// The tree of the command, which was started since.
+    pub(super) fn command(self, pid: i32) -> Tree {
+        let Before { those, mut ends, _reaper } = self;
+        let of = Arc::new(Of { command: pid, before: those });
+        let its = of.clone();
+        let reaping = tokio::spawn(async move {
+            loop {
+                let its = its.clone();
+                let _ = spawn_blocking(move || its.look(None, false, &mut HashSet::new())).await;
+                sleep(BETWEEN).await;
+                if ends.recv().await.is_none() {
                     return;
                 }
             }
         });
+        Tree { of, reaping, _reaper }
     }
+}
 
-    /// Sends each of them the signal, also those that come, until none lives or the time is over; who lives then.
-    pub(super) async fn signal(&self, signal: Signal, command: i32, time: Duration) -> Vec<Member> {
-        let (began, mut told, mut pause) = (tokio::time::Instant::now(), HashSet::new(), PAUSES[0]);
-        loop {
-            self.reap(command);
-            let alive = self.alive();
-            if alive.is_empty() || began.elapsed() >= time {
-                return alive;
+impl Tree {
+    /// Looks who lives, waits for those that have ended, and sends a signal, if one is said, to all that are not among those `told`. Of the
+    /// command it is said whether it `lives`: somebody else waits for it.
+    pub(super) async fn look(
+        &self,
+        signal: Option<Signal>,
+        lives: bool,
+        told: &mut HashSet<Key>,
+    ) -> Look {
+        let (of, mut those) = (self.of.clone(), std::mem::take(told));
+        let looked = spawn_blocking(move || {
+            let look = of.look(signal, lives, &mut those);
+            (look, those)
+        });
+        let (look, those) = looked.await.unwrap_or_default();
+        *told = those;
+        look
+    }
+}
+
+impl Of {
+    fn look(&self, signal: Option<Signal>, lives: bool, told: &mut HashSet<Key>) -> Look {
+        // For a worker somebody else waits, too; none ends and is waited for in this time.
+        let mut found = beside_workers(|workers| {
+            let is_its = |member: &Member| {
+                !self.before.contains(&member.key())
+                    && !workers.contains(&member.pid.unsigned_abs())
+            };
+            let mut found = below(own(), Member::all());
+            found.retain(is_its);
+            for member in found.iter().filter(|m| m.is_over && m.pid != self.command) {
+                // Those of another parent are refused.
+                let pid = Pid::from_raw(member.pid);
+                let _ = pid.map(|pid| waitpid(Some(pid), WaitOptions::NOHANG));
             }
-            for member in &alive {
-                if told.insert(member.key()) {
-                    member.signal(signal);
-                }
+            found
+        });
+        found.retain(|member| !(member.is_over && member.pid == self.command));
+        let mut look = Look { is_over: found.is_empty() && !lives, ..Look::default() };
+        found.retain(|member| !member.is_over);
+        if let Some(signal) = signal {
+            for member in found.iter().filter(|member| told.insert(member.key())) {
+                member.signal(signal);
+                look.is_new = true;
             }
-            tokio::time::sleep(pause).await;
-            pause = (2 * pause).min(PAUSES[1]);
+            // It may be hidden from the agent.
+            let is_seen = found.iter().any(|member| member.pid == self.command);
+            if lives && !is_seen && told.insert((self.command, 0)) {
+                let _ = Pid::from_raw(self.command).map(|pid| kill_process(pid, signal));
+            }
         }
+        look.alive = found;
+        look
     }
 }
 
 impl Drop for Tree {
+    fn drop(&mut self) {
+        self.reaping.abort();
+    }
+}
+
+impl Drop for Reaper {
     fn drop(&mut self) {
         // Whoever lives on is no concern of what the agent does next.
         let _ = set_child_subreaper(None);
     }
 }
 
-/// A child of the agent that has ended and was not waited for.
-fn ended_child() -> Option<Pid> {
-    let look = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
-    // SAFETY: `found` is plain data, valid when zeroed, and has a number also where there is none to be told: 0.
-    let found = unsafe {
-        let mut found: libc::siginfo_t = std::mem::zeroed();
-        (libc::waitid(libc::P_ALL, 0, &mut found, look) == 0).then(|| found.si_pid())
-    };
-    found.and_then(Pid::from_raw)
+fn own() -> i32 {
+    getpid().as_raw_nonzero().get()
+}
+
+/// All of these that have the process among their ancestors.
+fn below(pid: i32, all: Vec<Member>) -> Vec<Member> {
+    let mut children: HashMap<i32, Vec<Member>> = HashMap::new();
+    for member in all {
+        children.entry(member.parent).or_default().push(member);
+    }
+    let mut found = children.remove(&pid).unwrap_or_default();
+    let mut at = 0;
+    while let Some(member) = found.get(at) {
+        let more = children.remove(&member.pid).unwrap_or_default();
+        found.extend(more);
+        at += 1;
+    }
+    found
 }
 
 impl Member {
-    fn key(&self) -> (i32, u64) {
+    fn key(&self) -> Key {
         (self.pid, self.started)
     }
 
@@ -134,32 +211,39 @@ impl Member {
     }
 
     fn of(pid: i32) -> Option<Member> {
-        Member::parse(
-            pid,
-            &String::from_utf8_lossy(&std::fs::read(format!("/proc/{pid}/stat")).ok()?),
-        )
+        let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+        Member::parse(pid, &String::from_utf8_lossy(&stat))
     }
 
-    /// By proc_pid_stat(5). The name, field 2, may hold anything, but ends at the last `)`.
+    /// By proc_pid_stat(5). The name, field 2, may hold anything, but ends at the last `)`. Where the first thread alone has ended, the state
+    /// is that of a zombie, and there are others.
     fn parse(pid: i32, stat: &str) -> Option<Member> {
         let (before, rest) = stat.rsplit_once(')')?;
         let fields: Vec<&str> = rest.split_whitespace().collect();
+        let threads: i64 = fields.get(17)?.parse().ok()?;
         Some(Member {
             pid,
             comm: before.split_once('(')?.1.to_owned(),
             started: fields.get(19)?.parse().ok()?,
             parent: fields.get(1)?.parse().ok()?,
-            is_over: matches!(*fields.first()?, "Z" | "X" | "x"),
+            is_over: matches!(*fields.first()?, "X" | "x") || fields[0] == "Z" && threads <= 1,
         })
     }
 
-    /// Sends it a signal, and nobody else who has its number by now.
+    /// Sends it a signal, and nobody else who has its number by now. One that is stopped goes on to take SIGTERM.
     fn signal(&self, signal: Signal) {
-        let held = Pid::from_raw(self.pid).map(|pid| pidfd_open(pid, PidfdFlags::empty()));
-        let Some(Ok(held)) = held else { return };
-        if Member::of(self.pid).is_some_and(|now| now.key() == self.key()) {
+        let Some(pid) = Pid::from_raw(self.pid) else { return };
+        let held = pidfd_open(pid, PidfdFlags::empty());
+        if Member::of(self.pid).is_none_or(|now| now.key() != self.key()) {
+            return;
+        }
+        let signals = [signal, Signal::CONT];
+        for &signal in if signal == Signal::TERM { &signals[..] } else { &signals[..1] } {
             // It may have ended, or belong to another user: who lives on is told.
-            let _ = pidfd_send_signal(held, signal);
+            let _ = match &held {
+                Ok(held) => pidfd_send_signal(held, signal),
+                Err(_) => kill_process(pid, signal),
+            };
         }
     }
 }
@@ -175,6 +259,8 @@ mod tests {
         assert_eq!((&*member.comm, member.parent, member.started), ("a) b (c", 5, 991));
         assert!(!member.is_over);
         assert!(Member::parse(77, &stat.replace(") S", ") Z")).unwrap().is_over);
+        let without_first = stat.replace(") S", ") Z").replace("20 0 1 0", "20 0 2 0");
+        assert!(!Member::parse(77, &without_first).unwrap().is_over, "one thread goes on");
         assert_eq!(Member::parse(77, "77 (a) S 5"), None);
     }
 }

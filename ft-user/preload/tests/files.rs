@@ -244,7 +244,7 @@ END
         set -- -l $PWD/socket
         [ -z "$LD_PRELOAD" ] || set -- "$@" -E LD_PRELOAD -E FT_ENABLE -E FT_SOCKET
         systemd-socket-activate "$@" python3 server.py 2> errors & activated=$!
-        while [ ! -S socket ]; do sleep 0.01; done
+        for n in $(seq 1000); do [ -S socket ] && break; sleep 0.01; done
         for word in one two three; do python3 -c "
 import socket, sys
 with socket.socket(socket.AF_UNIX) as to:
