@@ -13,7 +13,10 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-use crate::workspace::{line, root};
+use crate::{
+    groups::QUICK,
+    workspace::{line, root},
+};
 
 /// Programs whose loads take whole CPUs at real-time priorities: each would be in the way of the next one, so one lane runs
 /// them in turn.
@@ -27,11 +30,13 @@ const REAL_TIME: [&str; 7] = [
     "papers short",
 ];
 
-/// The longest of the others, which begin first: what is left behind them then fills the lanes to the end.
-const LONGEST: [&str; 4] = ["tests page", "tests hostile", "ft-user loom", "ft-user stress"];
+/// Of the others those begin first that a run without much time must not leave out: the quick tier, the longest of it before the rest,
+/// and then this.
+const FIRST: [&str; 3] = ["ft-user loom", "ft-user stress", "tests hostile"];
 
 /// What asks programs of other projects and takes long: it begins last, and not at all in a run that has no time left.
-const LAST: [&str; 4] = ["tests compare", "tests exports", "tests store", "tests readers"];
+const LAST: [&str; 5] =
+    ["tests page", "tests compare", "tests exports", "tests store", "tests readers"];
 
 /// Where an agent listens by default. Each program of tests has a directory of its own there, in a mount namespace: a
 /// recording takes in whatever program looks for an agent meanwhile, and those of other tests are not what a test expects.
@@ -160,10 +165,14 @@ fn lanes(programs: Vec<Program>) -> (Vec<Program>, Vec<Program>) {
     let (mut real_time, mut others): (Vec<Program>, Vec<Program>) =
         programs.into_iter().partition(|program| place(&REAL_TIME, program).is_some());
     real_time.sort_by_key(|program| place(&REAL_TIME, program));
-    others.sort_by_key(|program| match (place(&LONGEST, program), place(&LAST, program)) {
-        (Some(place), _) => place,
-        (None, None) => LONGEST.len(),
-        (None, Some(place)) => LONGEST.len() + 1 + place,
+    others.sort_by_key(|program| {
+        let is_quick = program.is_of_units() || QUICK.contains(&&*program.name);
+        let of_first = place(&FIRST, program).map(|place| match is_quick {
+            true => (0, place),
+            false => (2, place),
+        });
+        let of_last = place(&LAST, program).map(|place| (4, place));
+        of_first.or(of_last).unwrap_or(if is_quick { (1, 0) } else { (3, 0) })
     });
     (real_time, others)
 }
@@ -341,7 +350,7 @@ mod tests {
     #[test]
     fn the_names_of_the_lanes_are_those_of_programs() {
         let manifest = |folder: &str| fs::read_to_string(root().join(folder).join("Cargo.toml"));
-        for name in REAL_TIME.iter().chain(&LONGEST).chain(&LAST) {
+        for name in REAL_TIME.iter().chain(&FIRST).chain(&LAST) {
             let words: Vec<&str> = name.split(' ').collect();
             let folder = root().join(words[0]);
             assert!(manifest(words[0]).is_ok(), "{name}");
@@ -459,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_begin_first_and_what_may_be_left_out_last() {
+    fn the_quick_tier_begins_first_and_what_may_be_left_out_last() {
         let program = |name: &str| Program {
             name: name.into(),
             executable: PathBuf::new(),
@@ -472,16 +481,19 @@ mod tests {
             "papers short",
             "tests hostile",
             "tests compare",
+            "tests cli",
             "tests page",
+            "ft-trace lib ft_trace",
+            "ft-user stress",
             "tests end_to_end",
         ];
         let (real_time, others) = lanes(names.map(program).to_vec());
         let names =
             |programs: &[Program]| programs.iter().map(|p| p.name.clone()).collect::<Vec<_>>();
         assert_eq!(names(&real_time), ["tests end_to_end", "papers short"]);
-        assert_eq!(
-            names(&others),
-            ["tests page", "tests hostile", "x", "tests compare", "tests readers"]
-        );
+        let expected =
+            ["ft-user stress", "tests cli", "ft-trace lib ft_trace", "tests hostile", "x"];
+        assert_eq!(names(&others)[..5], expected);
+        assert_eq!(names(&others)[5..], ["tests page", "tests compare", "tests readers"]);
     }
 }
