@@ -159,8 +159,8 @@ impl Stage {
         // The agent ends with its command.
         let script = "$0 $1 > $2 2>&1 & until [ -s $2 ]; do sleep 0.1; done; echo $!";
         let mut agent = agent();
-        agent.args(["record", "-o"]).arg(&dir).args(options).args(["--", "sh", "-c", script]);
-        agent.arg(subject()).arg(scenario).arg(self.path("truth"));
+        agent.args(["record", "--no-kill", "-o"]).arg(&dir).args(options);
+        agent.args(["--", "sh", "-c", script]).arg(subject()).arg(scenario).arg(self.path("truth"));
         let output = agent.output().expect("the agent starts");
         assert_success(&output);
         let text = String::from_utf8_lossy(&output.stdout);
