@@ -300,14 +300,14 @@ pub(super) fn has_number(pidfd: BorrowedFd<'_>) -> bool {
     answer == 0 || io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH)
 }
 
-pub(super) fn read(path: &str) -> String {
+pub(crate) fn read(path: &str) -> String {
     let mut text = fs::read(path).unwrap_or_default();
     text.truncate(MAX_TEXT);
     String::from_utf8_lossy(&text).into_owned()
 }
 
 /// Field 22 of `/proc/PID/stat`. The name, field 2, may hold anything, but ends at the last `)`.
-pub(super) fn start_time(stat: &str) -> Option<u64> {
+pub(crate) fn start_time(stat: &str) -> Option<u64> {
     stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
 }
 

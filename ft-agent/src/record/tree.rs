@@ -22,6 +22,8 @@ use tokio::signal::unix::{self, SignalKind, signal};
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::sleep;
 
+use crate::collect::discover::{read, start_time};
+
 /// At least so long is between two looks for those that have ended.
 const BETWEEN: Duration = Duration::from_secs(1);
 
@@ -211,8 +213,7 @@ impl Member {
     }
 
     fn of(pid: i32) -> Option<Member> {
-        let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
-        Member::parse(pid, &String::from_utf8_lossy(&stat))
+        Member::parse(pid, &read(&format!("/proc/{pid}/stat")))
     }
 
     /// By proc_pid_stat(5). The name, field 2, may hold anything, but ends at the last `)`. Where the first thread alone has ended, the state
@@ -224,7 +225,7 @@ impl Member {
         Some(Member {
             pid,
             comm: before.split_once('(')?.1.to_owned(),
-            started: fields.get(19)?.parse().ok()?,
+            started: start_time(stat)?,
             parent: fields.get(1)?.parse().ok()?,
             is_over: matches!(*fields.first()?, "X" | "x") || fields[0] == "Z" && threads <= 1,
         })
