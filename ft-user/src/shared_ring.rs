@@ -272,8 +272,8 @@ impl<'a> Reader<'a> {
         None
     }
 
-    /// Takes the next event that is ready, wherever it is. Those of one thread come in the order of their times, but for one that was
-    /// passed over: it may come behind later ones.
+    /// Takes the next event that is ready, wherever it is. Those of one thread come in the order of their times, unless a slot was
+    /// passed over on the way, by the reader or by a writer.
     pub fn read_any(&mut self) -> Option<Record> {
         let late = self.read_late(0).map(|(_, record)| record);
         if let Some(record) = late.or_else(|| self.read()) {

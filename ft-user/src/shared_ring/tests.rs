@@ -168,7 +168,7 @@ fn writers_and_reader_at_once() {
     const WRITERS: u64 = 4;
     let each = if cfg!(miri) { 20 } else { 20_000 };
     let (control, slots) = ring(64);
-    // By writer, which of its events were read: one that was passed over may come behind a later one of its thread.
+    // By writer, which of its events were read: where a slot is passed over, they come in another order.
     let mut seen: [_; WRITERS as usize] = std::array::from_fn(|_| vec![false; each as usize + 1]);
     let mut lost = 0;
     std::thread::scope(|scope| {
