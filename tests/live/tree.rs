@@ -24,8 +24,7 @@ fn numbers(file: &Path, wanted: usize) -> Vec<i32> {
 
 /// It runs, and is no zombie.
 fn lives(pid: i32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+    !matches!(state(pid), 'Z' | 'X')
 }
 
 /// The state of a process (proc_pid_stat(5)); `X` of one that is gone.

@@ -107,8 +107,10 @@ fn look_at(recording: &str, is_all: bool) {
     }
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let said = succeeds(node.args(tests));
+    // Four of them compare with tables that a Python reads.
+    let wanted = OF_THE_DATA.len() - if std::env::var_os("FT_PYTHON").is_some() { 0 } else { 4 };
     let passed = said.lines().find_map(|line| line.split_once("pass ")?.1.trim().parse().ok());
-    assert!(passed.is_some_and(|n: usize| n >= OF_THE_DATA.len()), "too few tests ran: {said}");
+    assert!(passed.is_some_and(|n: usize| n >= wanted), "too few tests ran: {said}");
     for line in said.lines().filter_map(|line| line.trim().strip_prefix("measured ")) {
         gate::measured(&format!("page of {recording}: {line}"));
     }
