@@ -233,7 +233,6 @@ fn others(
     }
     let (mut quick, mut build) = (Row::new("quick"), Row::new("build"));
     let mut rows: Vec<Row> = groups.iter().map(|group| Row::new(group.name)).collect();
-    let of = |besides| groups.iter().position(|group| group.besides == besides);
     let tools: Vec<_> = groups.iter().flat_map(|group| group.tools).copied().collect();
     // What tests use is downloaded while the code is compiled.
     let (tools, programs) = thread::scope(|scope| {
@@ -246,7 +245,7 @@ fn others(
         (tools.join().unwrap_or_else(|panic| resume_unwind(panic)), programs)
     });
     let tools = tools?;
-    let checks = of(Besides::Checks);
+    let checks = groups.iter().position(|group| group.besides == Besides::Checks);
     if let Some(at) = checks {
         rows[at].timed(|row| {
             checks::run(&checks::FIRST).for_each(|(name, check)| row.step(name, check))
@@ -279,8 +278,7 @@ fn others(
     }
     ledger.read();
     let python = tools.iter().find(|(name, _)| *name == "FT_PYTHON");
-    for (at, group) in groups.iter().enumerate() {
-        let row = &mut rows[at];
+    for (row, group) in rows.iter_mut().zip(groups) {
         let is_late = programs::is_over(until);
         match group.besides {
             Besides::Kernels | Besides::Packages if is_late => row.not_run(group.what),
