@@ -7,7 +7,7 @@ mod common;
 mod program;
 
 use ft_user::layout::SiteKind;
-use program::{Trace, trace};
+use program::{Trace, trace, trace_with_losses};
 
 /// Compares the events of a thread with a script, one event a line.
 fn check(trace: &Trace, thread: &str, script: &str) {
@@ -165,10 +165,11 @@ fn locks_before_main_work() {
 
 #[test]
 fn allocator_that_locks() {
-    let trace = trace("allocator");
-    let acquired = trace.count("lock.mutex_acquire", "mutex");
-    assert!(acquired >= 4 * 1000 * 2);
-    assert_eq!(acquired, trace.count("lock.mutex_release", "mutex"));
+    let trace = trace_with_losses("allocator");
+    let acquired = trace.count("lock.mutex_acquire", "mutex") as u64;
+    let released = trace.count("lock.mutex_release", "mutex") as u64;
+    assert!(acquired + trace.lost >= 4 * 1000 * 2, "{acquired}, {} are lost", trace.lost);
+    assert!(acquired.abs_diff(released) <= trace.lost, "{acquired}, {released}, {}", trace.lost);
 }
 
 #[test]
@@ -193,10 +194,19 @@ fn cancellation_passes_through() {
 
 #[test]
 fn threads_come_and_go_under_signals() {
-    let trace = trace("threads");
-    assert_eq!(trace.count("lock.mutex_acquire", "mutex"), 50 * 8 * 100);
-    assert_eq!(trace.count("lock.mutex_release", "mutex"), 50 * 8 * 100);
+    let trace = trace_with_losses("threads");
     let posts = trace.number("posts") as usize;
     assert!(posts > 0);
-    assert_eq!(trace.count("lock.semaphore_release", "posted"), posts);
+    let constructed = [
+        ("lock.mutex_acquire", "mutex", 50 * 8 * 100),
+        ("lock.mutex_release", "mutex", 50 * 8 * 100),
+        ("lock.semaphore_release", "posted", posts),
+    ];
+    let missing = constructed.map(|(event, lock, number)| {
+        let there = trace.count(event, lock);
+        number.checked_sub(there).unwrap_or_else(|| panic!("{there} for {number} of {event}"))
+    });
+    // A thread may wait for the lock, too, and such an event be lost as well.
+    let missing = missing.iter().sum::<usize>() as u64;
+    assert!(missing <= trace.lost, "{missing} are missing, {} are counted as lost", trace.lost);
 }

@@ -214,6 +214,13 @@ impl Memory {
         }
     }
 
+    /// Events lost in all, by the counts of the rings.
+    pub(crate) fn lost(&self) -> u64 {
+        let (control, slots) = self.shared();
+        let of_threads: u64 = self.rings().map(|ring| ring.lost.load(Acquire)).sum();
+        of_threads + shared_ring::Reader::resume(control, slots).loss().events
+    }
+
     fn sites(&self) -> HashMap<u32, (String, SiteKind)> {
         let metas = self.directory().into_iter().filter_map(|entry| match entry {
             Entry::SiteMeta { key, kind, name, .. } => Some((key, (name.to_owned(), kind))),
