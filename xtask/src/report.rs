@@ -17,6 +17,8 @@ pub(crate) struct Row {
     failures: Vec<String>,
     /// What did not run, because the time was over.
     not_run: Vec<String>,
+    /// What its time went to, where that is no program of tests.
+    spent: Vec<String>,
 }
 
 impl Row {
@@ -53,6 +55,14 @@ impl Row {
         self.not_run.push(name.to_owned());
     }
 
+    /// Does something of which the table says how long it took.
+    pub(crate) fn spending<T>(&mut self, what: &str, work: impl FnOnce() -> T) -> T {
+        let began = Instant::now();
+        let done = work();
+        self.spent.push(format!("{what} {}", began.elapsed().as_secs()));
+        done
+    }
+
     /// Does something for this group, and adds the time that it takes.
     pub(crate) fn timed(&mut self, work: impl FnOnce(&mut Row)) {
         let began = Instant::now();
@@ -78,9 +88,7 @@ impl Report {
         let not_run: usize = self.rows.iter().map(|row| row.not_run.len()).sum();
         println!("{}{}\n{passed} passed, {failed} failed", self.failures(), self.table());
         if not_run > 0 {
-            println!(
-                "NOT RUN, for there was no time left: {not_run} programs of tests; they are named above"
-            );
+            println!("NOT RUN, for there was no time left: {not_run}; they are named above");
         }
         match (passed, failed) {
             (0, 0) => bail!("no test ran"),
@@ -109,8 +117,11 @@ impl Report {
 
     fn table(&self) -> String {
         let mut text = format!("{:9} {:>6} {:>6} {:>8}", "group", "passed", "failed", "seconds");
-        for Row { group, passed, failed, seconds, .. } in &self.rows {
+        for Row { group, passed, failed, seconds, spent, .. } in &self.rows {
             let _ = write!(text, "\n{group:9} {passed:>6} {failed:>6} {seconds:>8}");
+            if !spent.is_empty() {
+                let _ = write!(text, "  ({})", spent.join(", "));
+            }
         }
         text
     }
@@ -134,11 +145,12 @@ mod tests {
         let mut page = Row { seconds: 7, ..Row::new("page") };
         let mut report = Report::default();
         page.step("it is drawn", Ok(()));
+        page.spending("browser", || ());
         report.rows.push(quick);
         report.rows.push(page);
         assert_eq!(
             report.table(),
-            "group     passed failed  seconds\nquick         23      0        0\npage           1      0        7"
+            "group     passed failed  seconds\nquick         23      0        0\npage           1      0        7  (browser 0)"
         );
         assert_eq!((report.sum(), report.failures()), ((24, 0), String::new()));
         report.print().expect("nothing failed");

@@ -3,7 +3,7 @@
 use std::{
     io::{self, IsTerminal as _, Write as _},
     panic::resume_unwind,
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::Command,
     thread,
     time::{Duration, Instant},
@@ -123,6 +123,9 @@ fn tiers(is_quick: bool, groups: &[&Group], until: Option<Instant>) -> Result<()
 
 /// Says to tests that what they run is built.
 const BUILT: &str = "FT_BUILT";
+
+/// How long after the last programs may begin guests may go on.
+const GUESTS: Duration = Duration::from_secs(8 * 60);
 
 /// How many cases a property is tried on; each run draws others, so a quarter of what the crate would draw does.
 const CASES: &str = "PROPTEST_CASES";
@@ -282,12 +285,15 @@ fn others(
         let is_late = programs::is_over(until);
         match group.besides {
             Besides::Kernels | Besides::Packages if is_late => row.not_run(group.what),
-            Besides::Kernels => {
+            Besides::Kernels => row.timed(|row| {
                 if may {
-                    kernels::set_up();
+                    row.spending("packages", kernels::set_up);
                 }
-                row.timed(|row| kernels(row, ledger, python.map(|(_, path)| path.as_path())));
-            }
+                let python = python.map(|(_, path)| path.as_path());
+                let until = until.map(|until| until + GUESTS);
+                let ran = kernels::in_test_run(row, &mut ledger.reported, python, until);
+                ran.unwrap_or_else(|error| row.failed("other kernels", &format!("{error:#}")));
+            }),
             Besides::Packages => row.timed(|row| {
                 let check = package::check().map(|said| println!("{said}"));
                 row.step("the crates and the Debian package", check);
@@ -299,17 +305,6 @@ fn others(
     report.rows.extend(is_quick.then_some(quick));
     report.rows.extend(rows);
     Ok(())
-}
-
-fn kernels(row: &mut Row, ledger: &mut Ledger, python: Option<&Path>) {
-    match kernels::in_test_run(&mut ledger.reported, python) {
-        Ok(outcomes) => outcomes.into_iter().for_each(|(name, outcome)| match outcome {
-            kernels::Outcome::Ok(_) => row.passed += 1,
-            kernels::Outcome::Failed(why) => row.failed(&name, &why),
-            kernels::Outcome::Skipped(_) => {}
-        }),
-        Err(error) => row.failed("other kernels", &format!("{error:#}")),
-    }
 }
 
 /// Builds the programs of tests of these groups, and of the quick tier if it is asked for: then all of what it takes a part of.

@@ -12,7 +12,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-use crate::workspace;
+use crate::{programs, workspace};
 
 /// What a guest is given unless told otherwise: as many CPUs as most tests want, of which one thread emulates all. With a
 /// thread each QEMU has crashed guests.
@@ -90,17 +90,24 @@ pub(super) fn make_image(root: &Path, image: &Image) -> Result<()> {
 }
 
 /// Boots a kernel, which runs the script `job`; what is written into `out`, where `job` lies, comes back. Returns
-/// what the guest said when it was up.
+/// what the guest said when it was up, or nothing if it had not ended at `until`.
 ///
 /// # Errors
 ///
 /// When it does not come up, or does not end.
-pub(super) fn boot(image: &Image, job: &Path, out: &Path, cpus: u32) -> Result<String> {
+pub(super) fn boot(
+    image: &Image,
+    job: &Path,
+    out: &Path,
+    cpus: u32,
+    until: Option<Instant>,
+) -> Result<Option<String>> {
     for _ in 0..STARTS {
-        if let Some(said) = start(image, job, out, cpus)? {
-            return Ok(said);
+        match start(image, job, out, cpus, until)? {
+            Start::Done(said) => return Ok(Some(said)),
+            Start::Late => return Ok(None),
+            Start::NotUp => println!("kernels: the guest did not come up; once more"),
         }
-        println!("kernels: the guest did not come up; once more");
     }
     bail!("the guest did not come up; see {}", out.join("console.log").display())
 }
@@ -110,8 +117,23 @@ pub(super) fn shared(cpus: u32) -> f64 {
     1.0 + f64::from(cpus) / 16.0
 }
 
-/// The same once; `None` when it did not come up.
-fn start(image: &Image, job: &Path, out: &Path, cpus: u32) -> Result<Option<String>> {
+/// What came of starting a guest.
+enum Start {
+    /// It has done its checks; what it said when it was up.
+    Done(String),
+    NotUp,
+    /// The time was over before that.
+    Late,
+}
+
+/// The same once.
+fn start(
+    image: &Image,
+    job: &Path,
+    out: &Path,
+    cpus: u32,
+    until: Option<Instant>,
+) -> Result<Start> {
     let sockets = tempfolder()?;
     let shares = [("host", Path::new("/")), ("out", out)];
     let mut serving = Vec::new();
@@ -163,12 +185,13 @@ fn start(image: &Image, job: &Path, out: &Path, cpus: u32) -> Result<Option<Stri
         let limit = if up.is_some() { DONE.mul_f64(slower) } else { patience };
         match up {
             Some(said) if text.contains("GUEST-DONE") && ended => {
-                return Ok(Some(format!("{said}, ended after {cpu} s of a CPU")));
+                return Ok(Start::Done(format!("{said}, ended after {cpu} s of a CPU")));
             }
+            _ if programs::is_over(until) => return Ok(Start::Late),
             Some(_) if ended || began.elapsed() > limit => {
                 bail!("the guest did not finish its checks; see {}", log.display())
             }
-            None if ended || began.elapsed() > limit => return Ok(None),
+            None if ended || began.elapsed() > limit => return Ok(Start::NotUp),
             _ => thread::sleep(Duration::from_millis(100)),
         }
     }

@@ -80,7 +80,8 @@ impl Built {
         compile.args(["-std=gnu17", "-g", "-O1", "-pthread", "-o"]).arg(&locks).arg(source);
         step(&mut compile)?;
         let mut tests = cargo();
-        tests.args(["test", "--no-run", "--workspace"]);
+        // With other features all crates would be compiled once more.
+        tests.args(["test", "--no-run", "--workspace", "--all-features"]);
         tests.args(["--test", "end_to_end", "--test", "kernel_programs"]);
         let tests = programs::build(&mut tests)?;
         let test = |name: &str| {

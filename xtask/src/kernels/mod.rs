@@ -21,15 +21,18 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-pub(crate) use self::{job::TRUTHS, outcome::Outcome};
+pub(crate) use self::job::TRUTHS;
 use self::{
     job::{Built, CHECKS},
+    outcome::Outcome,
     releases::Release,
 };
 use crate::{
     build_ebpf,
     packages::{GUESTS, VIRTIOFSD},
-    python, setup,
+    python,
+    report::Row,
+    setup,
     workspace::{is_root, target_dir},
 };
 
@@ -48,7 +51,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let built = Built::find()?;
     let python = python::READERS.ensure()?;
     for release in releases {
-        table.add(release, test(release, cpus, &built, python.as_deref())?);
+        table.add(release, test(release, cpus, &built, python.as_deref(), None)?);
     }
     println!("{}", table.text());
     table.passed()
@@ -67,60 +70,67 @@ fn cpus(arguments: &[String]) -> Result<(&[String], u32)> {
     }
 }
 
-/// The oldest and the newest kernel, as a group of tests, once what guests need is installed: what it did goes into `ledger`,
-/// as of every test of the kernel side. What came of each check.
+/// The oldest and the newest kernel, as a group of tests, once what guests need is installed: what came of each check goes into `row`,
+/// and what ran into `ledger`, as of every test of the kernel side. The checks of a guest that has not ended at `until` have not run.
 ///
 /// # Errors
 ///
 /// When something cannot be built. Without QEMU or network the kernels are skipped, which the ledger says.
 pub(crate) fn in_test_run(
+    row: &mut Row,
     ledger: &mut String,
     python: Option<&Path>,
-) -> Result<Vec<(String, Outcome)>> {
+    until: Option<Instant>,
+) -> Result<()> {
     let mut here = Vec::new();
-    for release in releases::ENDS {
-        match ready().and_then(|()| kernel(release).map_err(|e| format!("{e:#}"))) {
-            Ok(_) => here.push(release),
-            Err(reason) => {
-                let _ = writeln!(ledger, "skipped Linux {}: {reason}", release.name);
+    row.spending("kernels", || {
+        for release in releases::ENDS {
+            match ready().and_then(|()| kernel(release).map_err(|e| format!("{e:#}"))) {
+                Ok(_) => here.push(release),
+                Err(reason) => {
+                    let _ = writeln!(ledger, "skipped Linux {}: {reason}", release.name);
+                }
             }
         }
+    });
+    if here.is_empty() {
+        return Ok(());
     }
-    let tested = test_at_once(&here, python)?;
+    let built = row.spending("build", Built::find)?;
+    let tested = row.spending("guests", || test_at_once(&here, &built, python, until))?;
     let mut table = Table::default();
-    let mut all = Vec::new();
     for (release, outcomes) in here.into_iter().zip(tested) {
         for (check, outcome) in CHECKS.iter().zip(&outcomes) {
+            let on = format!("Linux {}: {check}", release.name);
             let _ = match outcome {
-                Outcome::Ok(_) | Outcome::Failed(_) => {
-                    writeln!(ledger, "ran Linux {}: {check}", release.name)
-                }
-                Outcome::Skipped(reason) => {
-                    writeln!(ledger, "skipped Linux {}: {check}: {reason}", release.name)
-                }
+                Outcome::Ok(_) | Outcome::Failed(_) => writeln!(ledger, "ran {on}"),
+                Outcome::Skipped(reason) => writeln!(ledger, "skipped {on}: {reason}"),
+                Outcome::NotRun => writeln!(ledger, "skipped {on}: no time left"),
             };
+            match outcome {
+                Outcome::Ok(_) => row.passed += 1,
+                Outcome::Failed(why) => row.failed(&on, why),
+                Outcome::Skipped(_) => {}
+                Outcome::NotRun => row.not_run(&on),
+            }
         }
-        let named = CHECKS.iter().map(|check| format!("{check} on Linux {}", release.name));
-        all.extend(named.zip(outcomes.iter().cloned()));
         table.add(release, outcomes);
     }
     table.text().lines().for_each(|line| {
         let _ = writeln!(ledger, "measured {line}");
     });
-    Ok(all)
+    Ok(())
 }
 
 /// All checks on each of these kernels at the same time: one CPU emulates a guest, however many it has itself.
-fn test_at_once(releases: &[&Release], python: Option<&Path>) -> Result<Vec<Vec<Outcome>>> {
-    if releases.is_empty() {
-        return Ok(Vec::new());
-    }
-    let built = Built::find()?;
+fn test_at_once(
+    releases: &[&Release],
+    built: &Built,
+    python: Option<&Path>,
+    until: Option<Instant>,
+) -> Result<Vec<Vec<Outcome>>> {
     thread::scope(|scope| {
-        let guest = |release| {
-            let built = &built;
-            scope.spawn(move || test(release, guest::CPUS, built, python))
-        };
+        let guest = |release| scope.spawn(move || test(release, guest::CPUS, built, python, until));
         let guests: Vec<_> = releases.iter().copied().map(guest).collect();
         let joined = guests.into_iter().map(|guest| match guest.join() {
             Ok(tested) => tested,
@@ -171,6 +181,7 @@ fn test(
     cpus: u32,
     built: &Built,
     python: Option<&Path>,
+    until: Option<Instant>,
 ) -> Result<Vec<Outcome>> {
     let began = Instant::now();
     let image = kernel(release)?;
@@ -180,7 +191,11 @@ fn test(
     }
     fs::create_dir_all(&out).with_context(|| format!("cannot make {}", out.display()))?;
     let job = job::write(&out, built, cpus)?;
-    let said = guest::boot(&image, &job, &out, cpus)?;
+    let Some(said) = guest::boot(&image, &job, &out, cpus, until)? else {
+        let seconds = began.elapsed().as_secs();
+        println!("kernels: Linux {} had not done its checks after {seconds} s", release.name);
+        return Ok(vec![Outcome::NotRun; CHECKS.len()]);
+    };
     let outcomes = job::judge(&out, built, python, cpus, release.lacks_lock());
     println!("kernels: {said}, {} s with what is judged here", began.elapsed().as_secs());
     for (check, outcome) in CHECKS.iter().zip(&outcomes) {

@@ -8,6 +8,8 @@ pub(crate) enum Outcome {
     Ok(String),
     Failed(String),
     Skipped(String),
+    /// There was no time left for it.
+    NotRun,
 }
 
 impl Outcome {
@@ -18,6 +20,7 @@ impl Outcome {
             Outcome::Ok(note) => note.clone(),
             Outcome::Failed(_) => "**failed**".into(),
             Outcome::Skipped(reason) => format!("skipped: {reason}"),
+            Outcome::NotRun => "not run".into(),
         }
     }
 }
@@ -29,6 +32,7 @@ impl fmt::Display for Outcome {
             Outcome::Ok(note) => write!(f, "ok: {note}"),
             Outcome::Failed(why) => write!(f, "FAILED: {why}"),
             Outcome::Skipped(why) => write!(f, "skipped: {why}"),
+            Outcome::NotRun => f.write_str("not run"),
         }
     }
 }
