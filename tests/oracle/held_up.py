@@ -1,6 +1,7 @@
 """`lock_preemptions` as they should be: times in which a thread held a lock, could run, and did not."""
 
 from collections import Counter
+from collections.abc import Callable
 from typing import NamedTuple
 
 from compare import Anything, Expected, OneOf, Table, Wanted, Within
@@ -66,7 +67,9 @@ def table(locks: Locks, threads: Threads) -> Table:
                     "preemptor_prio": priority(shares),
                     **waiters(delay, waits.get(hold.lock, [])),
                     "ran_after_ns": either(
-                        ran_after(threads, delay, hold), delay in followed[hold], delay in otherwise[hold]
+                        lambda: ran_after(threads, delay, hold),
+                        delay in followed[hold],
+                        delay in otherwise[hold],
                     ),
                     "agent_ns": agent(shares, threads),
                     "mark": LOWER_BOUND if delay.doubt else mark(threads.parts(tid, delay.start, delay.end), shares),
@@ -83,11 +86,12 @@ def those_followed(hold: Hold, times: list[Time]) -> list[Delay]:
     return first + rest[max(0, len(rest) - (FOLLOWED - len(first))) :]
 
 
-def either(ran: Wanted, followed: bool, otherwise: bool) -> Wanted:
+def either(ask: Callable[[], Wanted], followed: bool, otherwise: bool) -> Wanted:
     """What is told of a time that is followed, or may be."""
-    if followed == otherwise:
-        return ran if followed else None
-    return ran if isinstance(ran, Anything) else OneOf((ran, None))
+    if not followed and not otherwise:
+        return None
+    ran = ask()
+    return ran if followed == otherwise or isinstance(ran, Anything) else OneOf((ran, None))
 
 
 def with_locks(delays: list[Delay], holds: list[Hold], gone: int | None) -> list[Time]:
