@@ -115,6 +115,17 @@ pub(crate) const BROWSER: Group = Group {
 /// Programs that are recorded by tests. Debian starts the servers as services; the tests start their own.
 pub(crate) const RECORDED: Group = Group {
     packages: &[
+        // Both are written in Go, and have libc.
+        package(
+            "direnv",
+            "usr/bin/direnv",
+            "a test compares what it writes with and without the library",
+        ),
+        package(
+            "fzf",
+            "usr/bin/fzf",
+            "a test compares what it prints with and without the library",
+        ),
         package("default-jdk-headless", "usr/bin/javac", "a program of Java is recorded by a test"),
         package("make", "usr/bin/make", "recorded by a test"),
         package("memcached", "usr/bin/memcached", "recorded by a test"),

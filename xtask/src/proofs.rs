@@ -16,7 +16,7 @@ const HOST: &str = "x86_64-unknown-linux-gnu";
 /// Targets of `cargo fuzz`, by the crate whose `fuzz` directory they are in.
 const FUZZ: [(&str, &[&str]); 2] = [
     ("ft-user", &["directory", "ring", "shared_ring"]),
-    ("ft-agent", &["header", "memfd", "outside", "hello", "frame", "convert"]),
+    ("ft-agent", &["header", "memfd", "outside", "hello", "frame", "names", "convert"]),
 ];
 
 /// Inputs that a fuzz target begins with, and bytes of the smallest; the largest has 4 KiB.
@@ -176,7 +176,7 @@ pub(crate) fn fuzz(args: &[String]) -> Result<()> {
     for (package, targets) in FUZZ {
         for target in targets.iter().filter(|&&t| args.is_empty() || args.iter().any(|a| a == t)) {
             let dir = root().join(package).join("fuzz");
-            seed(&dir.join("corpus").join(target))?;
+            seed(target, &dir.join("corpus").join(target))?;
             step(
                 nightly_cargo()
                     .args(["fuzz", "run", "--fuzz-dir"])
@@ -191,10 +191,13 @@ pub(crate) fn fuzz(args: &[String]) -> Result<()> {
 
 /// Gives a target that has no inputs yet noise of all sizes to begin with. Most targets make structures of
 /// any bytes; from nothing it takes the fuzzer long to come to inputs that hold more than one.
-fn seed(corpus: &Path) -> Result<()> {
+fn seed(target: &str, corpus: &Path) -> Result<()> {
     fs::create_dir_all(corpus)?;
     if fs::read_dir(corpus)?.next().is_some() {
         return Ok(());
+    }
+    if target == "names" {
+        return programs(corpus);
     }
     let mut random = 0x9e37_79b9_7f4a_7c15_u64;
     let mut noise = || {
@@ -207,6 +210,29 @@ fn seed(corpus: &Path) -> Result<()> {
         let bytes: Vec<u8> = (0..SMALLEST_SEED << (i % 8)).map(|_| noise()).collect();
         fs::write(corpus.join(format!("seed-{i}")), bytes)?;
     }
+    Ok(())
+}
+
+/// Functions with others inlined in them, some in namespaces.
+const PROGRAM: &str = "
+    namespace outer { template<class T> struct S { T t; }; int table[8];
+        static inline int inner(S<int> s) { return s.t * table[s.t & 7]; }
+        __attribute__((noinline)) int middle(int n) { return inner({n}) + inner({n + 1}); } }
+    extern \"C\" int first(int n) { int sum = 0; for (int i = 0; i < n; i++) sum += outer::middle(i); return sum; }";
+
+/// Small libraries with debugging information of several kinds, and a compiler's map.
+fn programs(corpus: &Path) -> Result<()> {
+    let source = corpus.join("source.cc");
+    fs::write(&source, PROGRAM)?;
+    for flags in ["-gdwarf-5", "-gdwarf-4", "-gdwarf-5 -gz", "-gdwarf-4 -gz -O0", "-g0", "-g0 -s"] {
+        let mut compile = Command::new("c++");
+        compile.args("-O2 -shared -fPIC -nostdlib -Wl,-z,noseparate-code".split(' '));
+        compile.args(flags.split(' ')).arg(&source);
+        compile.arg("-o").arg(corpus.join(format!("seed{}", flags.replace(' ', ""))));
+        step(&mut compile)?;
+    }
+    fs::remove_file(source)?;
+    fs::write(corpus.join("seed-map"), "1000 20 first\n0x2000 8 LazyCompile:*f /a b.js:1\n")?;
     Ok(())
 }
 

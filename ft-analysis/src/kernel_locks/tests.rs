@@ -229,7 +229,7 @@ fn more_waits_than_can_enclose_each_other_end_the_outermost() {
 #[test]
 fn parts_sum_whatever_comes() {
     let mut waits = 0;
-    for seed in 1..400 {
+    for seed in 1..150 {
         let timeline = nonsense(seed);
         let (rows, _) = run(true, &timeline);
         waits += rows.kernel_lock_waits.len();
@@ -238,5 +238,5 @@ fn parts_sum_whatever_comes() {
             assert_eq!(r.parts.expect("a kernel stream").total_ns(), r.dur, "{seed}: {r:?}");
         }
     }
-    assert!(waits > 1000, "{waits}");
+    assert!(waits > 300, "{waits}");
 }

@@ -1,6 +1,9 @@
 //! What every report begins with: which trace, how long, how far its clock and its coverage go.
 
+use std::fs;
 use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
 
 use serde::Serialize;
 
@@ -59,10 +62,43 @@ pub struct Head {
     /// What the recording itself did; missing in a trace that does not say who recorded it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recording: Option<Recording>,
+    /// Who may read it; missing where that is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub readers: Option<Readers>,
     /// The clock's bound by segment, and where losses are.
     pub quality: Quality,
     /// What else a reader should know, in sentences.
     pub warnings: Vec<Text>,
+}
+
+/// Who may read the files of a trace, by the owner and the rights of its `meta.json`; what is above them on the way may allow less.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Readers {
+    /// Number of the user whose they are.
+    pub user: u32,
+    /// Members of their group, too.
+    pub group: bool,
+    /// Everybody.
+    pub all: bool,
+}
+
+impl Readers {
+    fn of(trace: &Path) -> Option<Readers> {
+        let facts = fs::metadata(trace.join("meta.json")).ok()?;
+        let may = |bit| facts.mode() & bit != 0;
+        Some(Readers { user: facts.uid(), group: may(0o040), all: may(0o004) })
+    }
+
+    fn text(self) -> Text {
+        let Readers { user, group, all } = self;
+        match (all, group) {
+            (true, _) => text!("readable by all users of this machine"),
+            (false, true) => {
+                text!("readable by user {} and members of its group", Word(&user.to_string()))
+            }
+            (false, false) => text!("readable by user {} alone", Word(&user.to_string())),
+        }
+    }
 }
 
 impl Head {
@@ -96,6 +132,7 @@ impl Head {
             lost_kernel_records: tally.lost_kernel_records,
             missing_switches: tally.unseen_switches + tally.ran_unseen,
             recording: Recording::read(input),
+            readers: Readers::of(trace.dir()),
             quality,
             warnings: warnings(trace, tally),
         })
@@ -240,6 +277,7 @@ impl Head {
         s.item("loss", self.loss());
         self.quality.losses.iter().for_each(|place| s.say(place.text()));
         self.recording.iter().for_each(|recording| recording.say(&mut s));
+        self.readers.iter().for_each(|readers| s.item("files", readers.text()));
         self.warnings.iter().for_each(|warning| s.warn(warning.clone()));
         s.with(self)
     }
@@ -299,6 +337,8 @@ impl Head {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
     use crate::render::text::sentence;
 
@@ -322,6 +362,24 @@ mod tests {
             let text = said(0, 2, errno);
             let begin = format!("{counted} 0 threads; not by 2 threads: ");
             assert!(text.starts_with(&begin) && text.contains(why), "{text}");
+        }
+    }
+
+    #[test]
+    fn who_may_read_a_trace_is_said() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(Readers::of(dir.path()).is_none());
+        let meta = dir.path().join("meta.json");
+        fs::write(&meta, "").unwrap();
+        let user = fs::metadata(&meta).unwrap().uid();
+        for (mode, expected) in [
+            (0o600, format!("readable by user {user} alone")),
+            (0o640, format!("readable by user {user} and members of its group")),
+            (0o644, "readable by all users of this machine".to_owned()),
+        ] {
+            fs::set_permissions(&meta, fs::Permissions::from_mode(mode)).unwrap();
+            let said = Readers::of(dir.path()).unwrap().text();
+            assert_eq!(*sentence(&said), *expected, "{mode:o}");
         }
     }
 

@@ -45,6 +45,8 @@ pub use follow::{Followed, Follower};
 pub use kernel::{kernel_record_bytes, kernel_record_len};
 pub(crate) use kernel_locks::KernelLocks;
 use ledger::Ledger;
+#[cfg(fuzzing)]
+pub use names::ask_for_everything;
 pub use names::{beside_workers, serve as serve_names, start_workers_by};
 use registry::Registry;
 pub(crate) use threads::Threads;

@@ -354,11 +354,12 @@ fn ordinary_programs() {
             try (var f = new java.io.FileWriter(\"out\")) { f.write(\"text\"); } } }' > T.java; \
             java -Xshare:auto T.java",
         ),
+        // These two are written in Go.
         (
-            "go",
-            "printf 'package main\\nimport \"os\"\\nfunc main() { os.WriteFile(\"out\", []byte(\"text\"), 0o666) }\\n' > t.go; \
-            GOCACHE=$PWD/../go-cache go run t.go",
+            "direnv",
+            "echo export WORD=word > .envrc; direnv allow .; direnv exec . sh -c 'echo $WORD | tee out' 2>&1",
         ),
+        ("fzf", "fzf --filter 999 --no-sort < in; FZF_DEFAULT_COMMAND='cat in' fzf -f 77 | sort"),
     ];
     for (program, script) in programs {
         if is_installed(program) {

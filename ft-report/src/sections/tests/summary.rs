@@ -1,5 +1,6 @@
 //! The summary: what it says of a small trace, and of one that lacks something.
 
+use super::super::head::Readers;
 use super::super::quality::LossPlace;
 use super::*;
 use crate::document::IntoText;
@@ -25,6 +26,7 @@ fn the_summary_of_a_small_trace() {
         lost_user_events: 0,
         lost_kernel_records: 3,
         missing_switches: 0,
+        readers: Some(Readers { user: 7, group: false, all: false }),
         recording: None,
         quality: Quality {
             unknown_places: 0,

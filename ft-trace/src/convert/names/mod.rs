@@ -9,6 +9,8 @@
 //! [warning](Warning::NoNames) says whose file it was.
 
 mod confine;
+#[cfg(fuzzing)]
+mod everything;
 mod perf_map;
 mod program;
 mod proof;
@@ -34,6 +36,9 @@ use crate::warning::Warning;
 pub(super) use wire::What;
 use wire::{MAX_ASKED, Request};
 pub use worker::serve;
+
+#[cfg(fuzzing)]
+pub use everything::ask_for_everything;
 
 /// CPU time that the names of one file may take.
 const FILE_CPU: Duration = Duration::from_secs(20);

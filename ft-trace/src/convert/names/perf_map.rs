@@ -29,7 +29,7 @@ impl PerfMap {
         Ok(PerfMap::parse(text))
     }
 
-    fn parse(text: Vec<u8>) -> PerfMap {
+    pub(super) fn parse(text: Vec<u8>) -> PerfMap {
         let mut code = Vec::new();
         let mut begin = 0;
         for line in text.split(|&byte| byte == b'\n') {
@@ -42,6 +42,12 @@ impl PerfMap {
         // Stable: of those that begin at one address, the one that was written last is the last.
         code.sort_by_key(|(at, ..)| *at);
         PerfMap { text, code }
+    }
+
+    /// Where its functions begin.
+    #[cfg(fuzzing)]
+    pub(super) fn begins(&self) -> Vec<u64> {
+        self.code.iter().map(|(at, ..)| *at).collect()
     }
 
     /// Address, size, and where the name begins.

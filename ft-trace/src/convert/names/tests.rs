@@ -355,3 +355,95 @@ fn what_is_inflated_is_bounded() {
     };
     assert_eq!((of(program::MAX_INFLATED_BYTES), of(program::MAX_INFLATED_BYTES + 1)), (1, 0));
 }
+
+/// Libraries of this machine of at most 256 KiB.
+fn small_libraries() -> Vec<Vec<u8>> {
+    let own = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let libc = own.split_whitespace().find(|word| word.contains("/libc.so")).expect("libc");
+    let files = std::fs::read_dir(std::path::Path::new(libc).parent().unwrap()).unwrap();
+    let mut paths: Vec<_> = files.map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.to_string_lossy().contains(".so") && !path.is_symlink());
+    paths.sort();
+    let small = |path: &std::path::PathBuf| path.metadata().is_ok_and(|m| m.len() <= 256 << 10);
+    let read = paths.iter().filter(|path| small(path)).map(|path| std::fs::read(path).unwrap());
+    read.filter(|file| file.starts_with(b"\x7fELF")).collect()
+}
+
+/// Damages a file, where its header, its tables or anything is.
+fn damage(file: &mut Vec<u8>, random: &mut impl FnMut(usize) -> usize) {
+    for _ in 0..=random(8) {
+        let length = file.len();
+        let table = u64::from_le_bytes(file[40..48].try_into().unwrap()) as usize;
+        let (from, room) = match random(4) {
+            0 => (0, 0x400),
+            1 => (table.min(length - 64), 0x800),
+            2 => (length - 0x1000, 0x1000),
+            _ => (0, length),
+        };
+        let at = (from + random(room)).min(length - 9);
+        match random(6) {
+            0 => file[at] = random(256) as u8,
+            1 => file[at] ^= 1 << random(8),
+            2 => file[at..at + 8].copy_from_slice(&u64::MAX.to_le_bytes()),
+            3 => file[at..at + 4].copy_from_slice(&(random(length) as u32).to_le_bytes()),
+            4 => {
+                let other = random(length - 8);
+                file.copy_within(other..other + 8, at);
+            }
+            _ if at > 0x2000 => file.truncate(at),
+            _ => {}
+        }
+    }
+}
+
+/// The address of a function, where a segment is at its own offset.
+fn first(file: &[u8]) -> Option<u64> {
+    let inflated = Default::default();
+    let program = program::Program::new(file, None, &inflated)?;
+    let mut addresses = program.functions().iter().map(|function| function.address);
+    addresses.find(|&at| program.address(at) == Some(at))
+}
+
+/// `FT_DAMAGED` times as many as in each run.
+#[test]
+fn a_damaged_library_costs_its_own_names_alone() {
+    start_workers();
+    let factor = std::env::var("FT_DAMAGED").map_or(1, |text| text.parse().unwrap());
+    let libraries = small_libraries();
+    assert!(libraries.len() > 10, "{}", libraries.len());
+    let mut state = std::process::id() as usize;
+    let mut random = |below: usize| {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    let (honest, function) = libraries.iter().find_map(|file| Some((file, first(file)?))).unwrap();
+    let (_honest, in_honest) = on_disk(honest);
+    let (users, mapped) = ([(own(), user())].into(), HashMap::new());
+    let (mut failures, mut named, mut most_cpu) = (0, 0, Duration::ZERO);
+    for _ in 0..100 * factor {
+        let mut file = libraries[random(libraries.len())].clone();
+        damage(&mut file, &mut random);
+        let (_kept, mapping) = on_disk(&file);
+        let query = |mapping, what, address| Query { pid: own(), mapping, what, address };
+        let at = |random: &mut dyn FnMut(usize) -> usize| random(file.len()) as u64;
+        let queries = [
+            query(&mapping, What::Frames, at(&mut random)),
+            query(&mapping, What::Frames, at(&mut random)),
+            query(&mapping, What::Function, at(&mut random)),
+            query(&mapping, What::Variable, at(&mut random)),
+            query(&mapping, What::Framed, 0),
+            query(&in_honest, What::Call, function),
+        ];
+        let mut names = Names::new(&users, &mapped);
+        let found = names.ask(&queries);
+        assert!(!found[5].symbols.is_empty(), "the library that is not damaged has its names");
+        named += found[..4].iter().filter(|answer| !answer.symbols.is_empty()).count();
+        let user = &names.users[&user()];
+        failures += user.failures;
+        most_cpu = most_cpu.max(user.cpu);
+        assert!(user.cpu < USER_CPU, "{:?}", user.cpu);
+    }
+    println!("{failures} workers ended, {named} names were found, {most_cpu:?} at most");
+    assert!(named > 0, "what is damaged a little still has names");
+}

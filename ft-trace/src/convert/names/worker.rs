@@ -121,7 +121,12 @@ fn answer(socket: &OwnedFd, find: impl Fn(What, &Mapping, u64) -> Answer) -> io:
 }
 
 /// What a program has at an address of a mapping of it.
-fn of_address(program: &Program<'_>, what: What, mapping: &Mapping, address: u64) -> Answer {
+pub(super) fn of_address(
+    program: &Program<'_>,
+    what: What,
+    mapping: &Mapping,
+    address: u64,
+) -> Answer {
     let offset = address.wrapping_sub(mapping.start).wrapping_add(mapping.offset);
     let at = program.address(offset).unwrap_or(offset);
     let known = |symbols| Answer { at: Some(at), symbols };

@@ -1,0 +1,49 @@
+//! All that a worker may be asked of a file, in this process: for the fuzzer, which such a process without rights would hinder.
+
+use super::perf_map::PerfMap;
+use super::program::{Inflated, Program};
+use super::wire::{self, MAX_PACKET_BYTES, What};
+use super::worker::of_address;
+use super::{Answer, Symbol};
+use crate::demangle::{MAX_DEMANGLED_BYTES, MAX_NAME_BYTES};
+use crate::spool::mapping::Mapping;
+
+/// Functions of a file that are asked for.
+const FUNCTIONS: usize = 8;
+
+/// Reads these bytes as a program that is its own package of debugging information, and as a compiler's map, and asks for what is at its
+/// functions, and at addresses that it chooses.
+///
+/// # Panics
+///
+/// When an answer is not within its bounds, or does not come over as it was said.
+pub fn ask_for_everything(file: &[u8]) {
+    let chosen = file.rchunks_exact(8).take(4);
+    let mut addresses: Vec<u64> =
+        chosen.map(|bytes| u64::from_le_bytes(bytes.try_into().expect("eight"))).collect();
+    let map = PerfMap::parse(file.into());
+    let named = addresses.iter().chain(&map.begins()).filter_map(|at| map.find(*at));
+    assert!(named.take(FUNCTIONS).all(|name| name.len() <= MAX_NAME_BYTES));
+
+    let inflated = Inflated::default();
+    let Some(program) = Program::new(file, Some(file), &inflated) else { return };
+    addresses.extend(program.functions().iter().take(FUNCTIONS).map(|function| function.address));
+    let mapping = Mapping { end: 1 << 40, ..Mapping::default() };
+    for address in addresses {
+        for what in [What::Frames, What::Call, What::Function, What::Variable, What::Framed] {
+            is_bounded(&of_address(&program, what, &mapping, address));
+        }
+    }
+}
+
+fn is_bounded(answer: &Answer) {
+    let is_short = |symbol: &Symbol| {
+        symbol.name.len() <= MAX_DEMANGLED_BYTES && symbol.file.len() <= MAX_NAME_BYTES
+    };
+    assert!(answer.symbols.iter().all(is_short), "{answer:?}");
+    let mut packet = Vec::new();
+    if wire::encode(answer, &mut packet) {
+        assert!(packet.len() <= MAX_PACKET_BYTES);
+        assert_eq!(wire::decode(&packet).as_deref(), Some(std::slice::from_ref(answer)));
+    }
+}
