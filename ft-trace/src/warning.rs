@@ -334,6 +334,9 @@ fn loss_remedy(origin: &str, ring_bytes: Option<u64>) -> Cow<'static, str> {
         (LossOrigin::Site, _) => {
             "remove the probes, or detach the debuggers, that have changed the sites"
         }
+        (LossOrigin::Child, _) => {
+            "leave children a descriptor and a file size for their events, and the agent's socket in reach (chroot)"
+        }
         (LossOrigin::KernelSkipped, _) => {
             "the kernel did not run a program that was running already on that CPU, which a larger buffer does not \
              change; mount tracefs (on Linux 7.0 and later), or record fewer kernel groups"

@@ -21,7 +21,7 @@ use crate::layout::{RingControl, ring_state};
 use crate::memfd::Memfd;
 use crate::ring::Ring;
 use crate::thread::{self, Claim};
-use crate::{InitError, counters, handover, mapped, process, tsc};
+use crate::{InitError, counters, handover, kernel, mapped, process, tsc};
 
 /// The pthread key whose destructor ends a thread's claim, plus one; 0 before the start.
 static EXIT_KEY: AtomicU32 = AtomicU32::new(0);
@@ -77,6 +77,10 @@ pub(crate) fn claim_ring() -> Option<&'static RingControl> {
     // A handler that forks, or does not return, would leave a ring that is half claimed.
     let _blocked = SignalsBlocked::new();
     let memfd = process::memfd()?;
+    // A child of `vfork` is on a thread of its parent: a ring that it claimed, or a number that it kept, would be taken for the thread's.
+    if kernel::getpid() != memfd.header().pid {
+        return None;
+    }
     let key = EXIT_KEY.load(Relaxed).checked_sub(1)?;
     // SAFETY: the key exists.
     let before = unsafe { libc::pthread_getspecific(key) };
@@ -84,6 +88,7 @@ pub(crate) fn claim_ring() -> Option<&'static RingControl> {
     // what its keys hold for the next thread on that stack: then the ring is another's.
     // SAFETY: the key holds null or a ring that was claimed; rings stay mapped.
     let before = unsafe { before.cast::<RingControl>().cast_const().as_ref() };
+    TID.set(tid());
     if let Some(ring) = before.filter(|ring| ring.tid.load(Relaxed) == tid()) {
         return Some(ring);
     }
@@ -133,8 +138,9 @@ fn take_over(memfd: &Memfd, ring: &'static RingControl) {
         whole.prepare(memfd.config().mode);
     }
     let mut name = [0u64; 2];
+    let place = name.as_mut_ptr().expose_provenance();
     // SAFETY: PR_GET_NAME writes 16 bytes at most, with their NUL (prctl(2)).
-    unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
+    let _ = unsafe { kernel::call(libc::SYS_prctl, [libc::PR_GET_NAME as usize, place]) };
     handover::own(ring, tid(), name);
 }
 
@@ -148,11 +154,10 @@ fn give_back_of_gone(memfd: &Memfd) {
         return;
     }
     let is_gone = |tid: u32| {
-        // SAFETY: signal 0 is none. The caller keeps `errno`.
-        unsafe {
-            libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, 0) == -1
-                && *libc::__errno_location() == libc::ESRCH
-        }
+        // SAFETY: signal 0 is none.
+        let asked =
+            unsafe { kernel::call(libc::SYS_tgkill, [kernel::getpid() as usize, tid as usize, 0]) };
+        asked == Err(libc::ESRCH)
     };
     let rings = memfd.config().rings;
     for _ in 0..rings.min(RINGS_LOOKED_AT) {
@@ -180,11 +185,10 @@ unsafe extern "C" fn thread_exit(ring: *mut libc::c_void) {
 
 /// Thread id in the process's own PID namespace.
 pub(crate) fn tid() -> u32 {
-    if TID.get() == 0 {
-        // SAFETY: takes no argument and cannot fail.
-        TID.set(unsafe { libc::gettid() } as u32);
+    match TID.get() {
+        0 => kernel::gettid(),
+        tid => tid,
     }
-    TID.get()
 }
 
 /// The ring of the calling thread, if it has claimed one.

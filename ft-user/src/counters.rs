@@ -20,7 +20,7 @@ use core::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, compiler_fence};
 use self::descriptor::Descriptor;
 use crate::critical::SignalsBlocked;
 use crate::layout::{COUNTERS_AT_ONCE, Counter, Counting, NOT_COUNTED, PAGE};
-use crate::{arch, process};
+use crate::{arch, kernel, process};
 
 mod descriptor;
 
@@ -149,11 +149,11 @@ fn perf_event_open(
         rest: [0; 2],
     };
     // In no group; PERF_FLAG_FD_CLOEXEC.
+    let place = (&raw const attributes).expose_provenance();
+    let arguments = [place, pid as usize, cpu as usize, usize::MAX, 8];
     // SAFETY: the attributes are as long as they say.
-    let fd = unsafe {
-        libc::syscall(libc::SYS_perf_event_open, &raw const attributes, pid, cpu, -1, 8u64)
-    };
-    if fd < 0 { Err(last_error()) } else { Ok(fd as libc::c_int) }
+    let fd = unsafe { kernel::call(libc::SYS_perf_event_open, arguments) }?;
+    Ok(fd as libc::c_int)
 }
 
 /// A counter that was opened.
@@ -223,7 +223,7 @@ impl Open {
     fn unmap(&mut self) {
         if !self.page.is_null() {
             // SAFETY: mapped by `new`, and used no more.
-            unsafe { libc::munmap(self.page.cast_mut().cast(), PAGE as usize) };
+            unsafe { kernel::munmap(self.page.cast_mut().cast(), PAGE) };
             self.page = ptr::null();
         }
     }
@@ -235,16 +235,10 @@ impl Open {
 
 /// The page of a counter, or the number of the error.
 fn map(fd: libc::c_int) -> Result<*const Page, i32> {
-    let bytes = PAGE as usize;
     // SAFETY: a new mapping at an address of the kernel's choice.
     let page =
-        unsafe { libc::mmap(ptr::null_mut(), bytes, libc::PROT_READ, libc::MAP_SHARED, fd, 0) };
-    if page == libc::MAP_FAILED { Err(last_error()) } else { Ok(page.cast_const().cast()) }
-}
-
-fn last_error() -> i32 {
-    // SAFETY: the pointer that `__errno_location` returns is valid on the thread that asks.
-    unsafe { *libc::__errno_location() }
+        unsafe { kernel::mmap(ptr::null_mut(), PAGE, libc::PROT_READ, libc::MAP_SHARED, fd, 0) };
+    page.map(|page| page.as_ptr().cast_const().cast())
 }
 
 /// The counters of a thread.
@@ -388,10 +382,9 @@ pub(crate) fn forget() {
 
 /// Maps zeros, which show nothing, where no page of a counter is mapped any more.
 fn map_nothing(at: *const Page) {
-    let bytes = PAGE as usize;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
     // SAFETY: this replaces no other mapping.
-    unsafe { libc::mmap(at.cast_mut().cast(), bytes, libc::PROT_READ, flags, -1, 0) };
+    let _ = unsafe { kernel::mmap(at.cast_mut().cast(), PAGE, libc::PROT_READ, flags, -1, 0) };
 }
 
 #[cfg(all(test, not(loom)))]

@@ -6,18 +6,22 @@ use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU32, Ordering::*};
 
+use crate::kernel;
+
+/// All signals.
+static EVERY: [u64; size_of::<libc::sigset_t>() / 8] = [u64::MAX; size_of::<libc::sigset_t>() / 8];
+
 /// All signals of this thread are blocked while this lives.
 pub(crate) struct SignalsBlocked(libc::sigset_t);
 
 impl SignalsBlocked {
     pub(crate) fn new() -> Self {
         let mut before = MaybeUninit::uninit();
+        // Of those that the C library keeps for itself it blocks none.
         // SAFETY: both sets are initialised before they are read; the call cannot fail with valid
         // arguments.
         unsafe {
-            let mut all = MaybeUninit::uninit();
-            libc::sigfillset(all.as_mut_ptr());
-            libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
+            libc::pthread_sigmask(libc::SIG_SETMASK, EVERY.as_ptr().cast(), before.as_mut_ptr());
             SignalsBlocked(before.assume_init())
         }
     }
@@ -74,16 +78,13 @@ impl Lock {
         Held { lock: self, signals: Some(signals) }
     }
 
-    /// Waits while the state is `argument`, or wakes as many threads. Keeps `errno`.
+    /// Waits while the state is `argument`, or wakes as many threads.
     fn futex(&self, operation: libc::c_int, argument: u32) {
-        let timeout = core::ptr::null::<libc::timespec>();
+        let word = self.state.as_ptr().expose_provenance();
         let operation = operation | libc::FUTEX_PRIVATE_FLAG;
-        // SAFETY: the word lives as long as the lock; the place of `errno` is the thread's own.
-        unsafe {
-            let errno = *libc::__errno_location();
-            libc::syscall(libc::SYS_futex, self.state.as_ptr(), operation, argument, timeout);
-            *libc::__errno_location() = errno;
-        }
+        let arguments = [word, operation as usize, argument as usize, 0];
+        // SAFETY: the word lives as long as the lock; there is no time-out.
+        let _ = unsafe { kernel::call(libc::SYS_futex, arguments) };
     }
 
     /// Holds the lock until [`Lock::after_fork`], and does this at first.

@@ -6,6 +6,7 @@
 
 use libc::c_int;
 
+use crate::kernel::{self, close};
 use crate::layout::MEMFD_NAME;
 
 /// The number from which on a descriptor is looked for is no larger: the kernel has a table of all smaller ones, 8 bytes each,
@@ -17,16 +18,7 @@ const FEW: u64 = 256;
 
 /// Descriptors that the program may have: the soft `RLIMIT_NOFILE`.
 pub(crate) fn most() -> u64 {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: a valid place for the answer.
-    unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) };
-    limit.rlim_cur
-}
-
-/// Closes a descriptor that is ours.
-pub(crate) fn close(fd: c_int) {
-    // SAFETY: the caller opened it, and uses it no more.
-    unsafe { libc::syscall(libc::SYS_close, fd) };
+    kernel::limit(libc::RLIMIT_NOFILE)
 }
 
 /// The same file under a larger number, where there is one; `fd` is closed then.
@@ -35,11 +27,9 @@ pub(crate) fn set_aside(fd: c_int) -> c_int {
     if fd as u64 >= from {
         return fd;
     }
+    let arguments = [fd as usize, libc::F_DUPFD_CLOEXEC as usize, from as usize];
     // SAFETY: this opens a descriptor and changes none.
-    let aside = unsafe { libc::syscall(libc::SYS_fcntl, fd, libc::F_DUPFD_CLOEXEC, from) };
-    if aside < 0 {
-        return fd;
-    }
+    let Ok(aside) = (unsafe { kernel::call(libc::SYS_fcntl, arguments) }) else { return fd };
     close(fd);
     aside as c_int
 }
@@ -60,11 +50,9 @@ impl OfMemfd {
     /// A new memfd; or the number of the error.
     pub(crate) fn create() -> Result<OfMemfd, i32> {
         let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
+        let name = MEMFD_NAME.as_ptr().expose_provenance();
         // SAFETY: the name is NUL-terminated.
-        let fd = unsafe { libc::memfd_create(MEMFD_NAME.as_ptr(), flags) };
-        if fd < 0 {
-            return Err(std::io::Error::last_os_error().raw_os_error().unwrap_or(0));
-        }
+        let fd = unsafe { kernel::call(libc::SYS_memfd_create, [name, flags as usize]) }? as c_int;
         // Before anything else of the program can get used to the small number.
         let fd = set_aside(fd);
         match identity(fd) {
@@ -108,14 +96,7 @@ impl OfMemfd {
 
 /// Device and inode of the file behind a descriptor.
 fn identity(fd: c_int) -> Option<(u64, u64)> {
-    let mut file = core::mem::MaybeUninit::<libc::stat>::uninit();
-    // SAFETY: a valid place for the answer, which is there where the call succeeds.
-    unsafe {
-        (libc::fstat(fd, file.as_mut_ptr()) == 0).then(|| {
-            let file = file.assume_init();
-            (file.st_dev, file.st_ino)
-        })
-    }
+    kernel::fstat(fd).ok().map(|file| (file.st_dev, file.st_ino))
 }
 
 #[cfg(test)]

@@ -14,12 +14,7 @@ pub enum InitError {
     System(&'static str, i32),
 }
 
-impl InitError {
-    /// The last error of the system call `call`.
-    pub(crate) fn last(call: &'static str) -> Self {
-        InitError::System(call, std::io::Error::last_os_error().raw_os_error().unwrap_or(0))
-    }
-}
+impl InitError {}
 
 impl fmt::Display for InitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

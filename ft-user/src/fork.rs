@@ -7,8 +7,9 @@
 //! gives back in the child. So the child makes system calls, and copies what the parent has written; it walks no list, allocates nothing,
 //! and takes no lock but the one that it has itself taken before the fork.
 //!
-//! `vfork` and `posix_spawn` need nothing: their child borrows the parent's memory and thread. A child
-//! made by `_Fork` or by a bare `clone` runs no fork handlers: it must not write events.
+//! A child of `vfork` borrows the parent's memory and thread: what it writes is the parent's, and it claims no ring, which would be that
+//! of another thread for the parent ([`crate::claim`]). A child made by `_Fork` or by a bare `clone` runs no fork handlers: it must not
+//! write events.
 
 use core::sync::atomic::{AtomicBool, Ordering::*};
 
@@ -52,10 +53,8 @@ unsafe extern "C" fn in_child() {
     let held = unsafe { LOCK.after_fork() };
     #[cfg(feature = "slice")]
     crate::sync::slice::after_fork();
+    // What the parent has enabled is enabled here too, so there is no need for an answer.
+    let tell = |file| register::address().is_ok_and(|socket| register::announce(file, &socket));
     // SAFETY: a forked child has one thread, and it is here; whoever holds the lock has its signals blocked.
-    if let Some(file) = unsafe { process::begin_child(&held) } {
-        // What the parent has enabled is enabled here too, so there is no need for an answer.
-        let is_sent = register::address().is_ok_and(|socket| register::announce(file, &socket));
-        process::has_met(is_sent, file, &held);
-    }
+    unsafe { process::begin_child(&held, tell) };
 }

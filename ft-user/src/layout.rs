@@ -289,7 +289,8 @@ pub struct SharedControl {
     /// Key of a site that was switched on while a breakpoint stood on it, so that its events can be missing; 0 if there was none
     /// since a reader has last stored that.
     pub hidden_site: AtomicU32,
-    _pad1: u32,
+    /// Forked children that got no memfd of their own, or found nobody to tell of it.
+    pub unknown_children: AtomicU32,
     _pad: u64,
 }
 

@@ -190,6 +190,7 @@ mod guard;
 pub mod handover;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod intern;
+mod kernel;
 #[doc(hidden)]
 pub mod layout;
 #[cfg(feature = "lock_api")]

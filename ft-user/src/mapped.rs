@@ -7,13 +7,12 @@
 //!
 //! Where that is refused (valgrind; a seccomp filter) all rings are mapped at the start, at the price of the addresses of all.
 
-use core::ffi::c_void;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
 
 use crate::layout::{MAX_RINGS, PAGE, RingControl};
 use crate::memfd::{Memfd, RINGS_OFFSET, stride};
-use crate::publish;
+use crate::{kernel, publish};
 
 /// The rings that were claimed at least once. While a thread maps one: [`MAPPING`], then the address that it has set aside, plus one.
 static MAPPED: [AtomicPtr<RingControl>; MAX_RINGS as usize] =
@@ -155,11 +154,9 @@ pub(crate) unsafe fn replace(
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_SHARED | libc::MAP_FIXED;
     // SAFETY: what is replaced is ours, and writes to it find as much there as before.
-    let mapped = unsafe {
-        let at = ring.as_ptr().cast();
-        libc::mmap(at, bytes as usize, protection, flags, fd, RINGS_OFFSET as libc::off_t)
-    };
-    let is_mapped = mapped == ring.as_ptr().cast();
+    let mapped =
+        unsafe { kernel::mmap(ring.as_ptr().cast(), bytes, protection, flags, fd, RINGS_OFFSET) };
+    let is_mapped = mapped == Ok(ring.cast());
     if is_mapped {
         publish::publish(&MAPPED[0], ptr::from_ref(prepare(ring)).cast_mut());
     }
@@ -177,7 +174,7 @@ pub(crate) fn abandon(at: NonNull<u8>, bytes: u64) {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE;
     // SAFETY: what is replaced is ours, and accesses to it find as much there as before.
-    unsafe { libc::mmap(at.as_ptr().cast(), bytes as usize, protection, flags, -1, 0) };
+    let _ = unsafe { kernel::mmap(at.as_ptr().cast(), bytes, protection, flags, -1, 0) };
     let number = ABANDONED.forks.fetch_add(1, Relaxed) as usize % GENERATIONS;
     let oldest = ABANDONED.at[number].swap(at.as_ptr(), Relaxed);
     if !oldest.is_null() {
@@ -207,8 +204,7 @@ static ABANDONED: Abandoned = Abandoned {
 fn set_aside(bytes: u64) -> Option<NonNull<u8>> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
     // SAFETY: a new mapping at an address of the kernel's choice.
-    let at = unsafe { libc::mmap(ptr::null_mut(), bytes as usize, libc::PROT_NONE, flags, -1, 0) };
-    address(at)
+    unsafe { kernel::mmap(ptr::null_mut(), bytes, libc::PROT_NONE, flags, -1, 0) }.ok()
 }
 
 /// Maps `bytes` of the file from where `at` shows it once more.
@@ -218,22 +214,17 @@ fn duplicate(at: *mut u8, bytes: u64, to: Option<NonNull<u8>>) -> Option<NonNull
 
 fn remap(at: *mut u8, old: u64, new: u64, to: Option<NonNull<u8>>) -> Option<NonNull<u8>> {
     let fixed = if to.is_some() { libc::MREMAP_FIXED } else { 0 };
-    let to = to.map_or(ptr::null_mut(), |to| to.as_ptr().cast::<c_void>());
+    let to = to.map_or(0, |to| to.as_ptr().expose_provenance());
+    let flags = (libc::MREMAP_MAYMOVE | fixed) as usize;
+    let arguments = [at.expose_provenance(), old as usize, new as usize, flags, to];
     // SAFETY: `at` is in a mapping of ours, and `to` is set aside by the caller.
-    let moved = unsafe {
-        let flags = libc::MREMAP_MAYMOVE | fixed;
-        libc::mremap(at.cast(), old as usize, new as usize, flags, to)
-    };
-    address(moved)
-}
-
-fn address(mapped: *mut c_void) -> Option<NonNull<u8>> {
-    NonNull::new(mapped.cast()).filter(|_| mapped != libc::MAP_FAILED)
+    let moved = unsafe { kernel::call(libc::SYS_mremap, arguments) }.ok()?;
+    NonNull::new(ptr::with_exposed_provenance_mut(moved))
 }
 
 fn unmap(at: *mut u8, bytes: u64) {
     if bytes > 0 {
         // SAFETY: the caller has mapped it, and nobody uses it any more.
-        unsafe { libc::munmap(at.cast(), bytes as usize) };
+        unsafe { kernel::munmap(at.cast(), bytes) };
     }
 }

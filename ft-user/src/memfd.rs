@@ -12,9 +12,9 @@ use crate::layout::{
     DIR_BYTES, Header, MAGIC, MIN_RING_SLOTS, PAGE, RingControl, SEALS, SHARED_SLOTS,
     SharedControl, SharedSlot, Slot, VERSION,
 };
-use crate::mapped;
 use crate::shared_ring::SharedRing;
 use crate::{Config, InitError};
+use crate::{kernel, mapped};
 
 const DIR_OFFSET: u64 = PAGE;
 const SHARED_OFFSET: u64 = DIR_OFFSET + DIR_BYTES;
@@ -49,7 +49,7 @@ impl Memfd {
             (*header).version = VERSION;
             (*header).header_bytes = size_of::<Header>() as u32;
             (*header).total_bytes = total_bytes(self.config);
-            (*header).pid = std::process::id();
+            (*header).pid = kernel::getpid();
             (*header).mode = self.config.mode as u32;
             (*header).dir_offset = DIR_OFFSET;
             (*header).shared_offset = SHARED_OFFSET;
@@ -124,10 +124,9 @@ impl Memfd {
     /// nothing before Linux 5.14.
     pub(crate) fn populate(&self, ring: &'static RingControl) {
         let bytes = stride(self.config.ring_slots) as usize;
+        let arguments = [ptr::from_ref(ring).addr(), bytes, libc::MADV_POPULATE_WRITE as usize];
         // SAFETY: the whole ring is mapped; populating does not change its content.
-        unsafe {
-            libc::madvise(ptr::from_ref(ring).cast_mut().cast(), bytes, libc::MADV_POPULATE_WRITE)
-        };
+        let _ = unsafe { kernel::call(libc::SYS_madvise, arguments) };
     }
 
     /// In a forked child, of the parent's memfd but for its rings: what a handler with a fork in it has interrupted, and what is
@@ -143,14 +142,13 @@ impl Memfd {
 
 fn size_and_map(fd: libc::c_int, config: Config) -> Result<NonNull<u8>, InitError> {
     let total = total_bytes(config);
+    let failed = |call| move |errno| InitError::System(call, errno);
+    let seal = [fd as usize, libc::F_ADD_SEALS as usize, SEALS as usize];
     // SAFETY: plain system calls on a descriptor of our own.
     unsafe {
-        if libc::ftruncate(fd, total as libc::off_t) != 0 {
-            return Err(InitError::last("ftruncate"));
-        }
-        if libc::fcntl(fd, libc::F_ADD_SEALS, SEALS) != 0 {
-            return Err(InitError::last("fcntl(F_ADD_SEALS)"));
-        }
+        kernel::call(libc::SYS_ftruncate, [fd as usize, total as usize])
+            .map_err(failed("ftruncate"))?;
+        kernel::call(libc::SYS_fcntl, seal).map_err(failed("fcntl(F_ADD_SEALS)"))?;
     }
     let first = mapped::first_bytes_alone();
     let base = map(fd, first)?;
@@ -158,19 +156,16 @@ fn size_and_map(fd: libc::c_int, config: Config) -> Result<NonNull<u8>, InitErro
         return Ok(base);
     }
     // SAFETY: mapped just now, and nobody knows of it.
-    unsafe { libc::munmap(base.as_ptr().cast(), first as usize) };
+    unsafe { kernel::munmap(base.as_ptr().cast(), first) };
     map(fd, total)
 }
 
 fn map(fd: libc::c_int, bytes: u64) -> Result<NonNull<u8>, InitError> {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: a new mapping at an address of the kernel's choice.
-    let address =
-        unsafe { libc::mmap(ptr::null_mut(), bytes as usize, protection, libc::MAP_SHARED, fd, 0) };
-    match NonNull::new(address.cast()) {
-        Some(base) if address != libc::MAP_FAILED => Ok(base),
-        _ => Err(InitError::last("mmap")),
-    }
+    let mapped =
+        unsafe { kernel::mmap(ptr::null_mut(), bytes, protection, libc::MAP_SHARED, fd, 0) };
+    mapped.map_err(|errno| InitError::System("mmap", errno))
 }
 
 /// Bytes of a ring with its control page.
@@ -185,10 +180,7 @@ fn total_bytes(config: Config) -> u64 {
 /// The largest file that the process may make. A larger `ftruncate` would not only fail: it would kill
 /// the process with `SIGXFSZ` (setrlimit(2)).
 fn file_size_limit() -> u64 {
-    let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
-    // SAFETY: `limit` is a valid place for the answer; on failure it stays unlimited.
-    unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) };
-    limit.rlim_cur
+    kernel::limit(libc::RLIMIT_FSIZE)
 }
 
 /// The sizes nearest to `config` that fit into `limit` bytes: fewer slots first, since each thread

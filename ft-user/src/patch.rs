@@ -38,6 +38,7 @@ use std::fmt;
 use std::io;
 
 use self::memory::Memory;
+use crate::kernel;
 use crate::layout::{
     BREAKPOINT, PAGE, SLED_BYTES, Sled, SledKind, SledState, TRIGGER_OFF, TRIGGER_ON, TRIGGER_STATE,
 };
@@ -348,10 +349,8 @@ fn write_unprotected(address: u64, bytes: &[u8]) -> Result<(), PatchError> {
     let length = (address + bytes.len() as u64).next_multiple_of(PAGE) - page;
     let protect = |protection| {
         // SAFETY: the pages are mapped, or it fails; other threads lose no right to them that they need.
-        match unsafe { libc::mprotect(page as *mut libc::c_void, length as usize, protection) } {
-            0 => Ok(()),
-            _ => Err(failed(io::Error::last_os_error())),
-        }
+        let protected = unsafe { kernel::mprotect(page as *mut libc::c_void, length, protection) };
+        protected.map_err(|errno| failed(io::Error::from_raw_os_error(errno)))
     };
     let mut last = io::Error::from_raw_os_error(libc::EFAULT);
     for _ in 0..ATTEMPTS {
@@ -377,14 +376,11 @@ fn write_unprotected(address: u64, bytes: &[u8]) -> Result<(), PatchError> {
 
 /// Writes to memory of this process that may be protected meanwhile, which is an error and no signal. One byte is written at once.
 fn copy(address: u64, bytes: &[u8]) -> io::Result<()> {
-    let from = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
-    let to = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: bytes.len() };
-    // SAFETY: `from` is only read. The text at the address is only executed, never read as data by Rust code.
-    let copied = unsafe { libc::process_vm_writev(libc::getpid(), &from, 1, &to, 1, 0) };
-    match usize::try_from(copied) {
+    // SAFETY: the text at the address is only executed, never read as data by Rust code.
+    match unsafe { kernel::write_memory(bytes, address) } {
         Ok(copied) if copied == bytes.len() => Ok(()),
         Ok(_) => Err(io::Error::from_raw_os_error(libc::EFAULT)),
-        Err(_) => Err(io::Error::last_os_error()),
+        Err(errno) => Err(io::Error::from_raw_os_error(errno)),
     }
 }
 

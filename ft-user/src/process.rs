@@ -197,7 +197,8 @@ pub(crate) fn note_own_ring(_held: &Held<'_>) {
     }
 }
 
-/// In a forked child of a process that has started: gives it a memfd of its own, and takes the parent's away. Returns its descriptor.
+/// In a forked child of a process that has started: gives it a memfd of its own, has an agent told of that (`tell`, whether it was), and takes the
+/// parent's away, where a child of which nobody will know is counted.
 ///
 /// Whatever a signal handler has interrupted that has forked, it can go on: an event that is not yet reserved is written to the child's
 /// ring, which stands where the parent's was; the rest of one that is goes nowhere, and it is counted as lost. What the child sees of the
@@ -206,8 +207,9 @@ pub(crate) fn note_own_ring(_held: &Held<'_>) {
 /// # Safety
 ///
 /// The calling thread is the only one, and its signals are blocked.
-pub(crate) unsafe fn begin_child(held: &Held<'_>) -> Option<OfMemfd> {
-    let (old, counting, parents) = (memfd()?, counting(), kept(held));
+pub(crate) unsafe fn begin_child(held: &Held<'_>, tell: impl FnOnce(OfMemfd) -> bool) {
+    let Some(old) = memfd() else { return };
+    let (counting, parents) = (counting(), kept(held));
     BASE.store(ptr::null_mut(), Relaxed);
     keep(OfMemfd::NONE, held);
     // A child that gets no memfd goes on untraced, as a process without one does.
@@ -230,12 +232,19 @@ pub(crate) unsafe fn begin_child(held: &Held<'_>) -> Option<OfMemfd> {
                 mapped::abandon_ring(&old, own);
             }
         }
-        old.abandon();
     }
     parents.close();
-    let (new, file) = new?;
-    make_known(&new, file, held);
-    Some(file)
+    let is_known = new.is_some_and(|(new, file)| {
+        make_known(&new, file, held);
+        let is_told = tell(file);
+        has_met(is_told, file, held);
+        is_told
+    });
+    if !is_known {
+        old.shared_control().unknown_children.fetch_add(1, Relaxed);
+    }
+    // SAFETY: as above.
+    unsafe { old.abandon() };
 }
 
 /// Puts the first ring of the child's memfd in the place of the parent's ring of this thread, where it goes on. False where that

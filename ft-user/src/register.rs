@@ -5,12 +5,11 @@
 
 use core::mem::{self, MaybeUninit};
 use core::ptr;
-use std::io;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::descriptor::OfMemfd;
 use crate::layout::{DEFAULT_SOCKET, Hello, MAGIC, MAX_REPLY_BYTES, NO_ANSWER, Reply, VERSION};
-use crate::{Agent, InitError, config, glob};
+use crate::{Agent, InitError, config, glob, kernel};
 
 /// How long a process waits for an agent until it takes the connection and answers: an agent that hangs must not hold up
 /// each program that starts.
@@ -47,7 +46,7 @@ pub(crate) fn register(
     patience: Duration,
     enable: impl FnMut(&str),
 ) -> Agent {
-    let deadline = Instant::now() + patience;
+    let deadline = Deadline::after(patience);
     let Some(socket) = connect(address, Some(deadline)) else { return Agent::Absent };
     if !memfd.number().is_some_and(|memfd| send_hello(&socket, memfd, 0)) {
         return Agent::Absent;
@@ -71,18 +70,32 @@ pub(crate) fn announce(memfd: OfMemfd, address: &libc::sockaddr_un) -> bool {
     memfd.number().is_some_and(|memfd| send_hello(&socket, memfd, NO_ANSWER))
 }
 
+/// A time of CLOCK_MONOTONIC, ns.
+#[derive(Clone, Copy)]
+struct Deadline(u64);
+
+impl Deadline {
+    fn after(time: Duration) -> Deadline {
+        Deadline(kernel::monotonic_ns().saturating_add(time.as_nanos() as u64))
+    }
+
+    /// How long it is until then, if it is not over.
+    fn left(self) -> Option<Duration> {
+        self.0.checked_sub(kernel::monotonic_ns()).map(Duration::from_nanos)
+    }
+}
+
 struct Socket(libc::c_int);
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        // SAFETY: the descriptor is ours and used no more.
-        unsafe { libc::close(self.0) };
+        kernel::close(self.0);
     }
 }
 
 /// A connection, if somebody listens. While the queue of who waits to be accepted is full, until the deadline; without
 /// one, not at all. A process that sleeps in the kernel for its turn gets it before those that only try again.
-fn connect(address: &libc::sockaddr_un, deadline: Option<Instant>) -> Option<Socket> {
+fn connect(address: &libc::sockaddr_un, deadline: Option<Deadline>) -> Option<Socket> {
     // To make a socket and close it takes ten times as long as to see that there is nobody to connect to.
     if !may_exist(address) {
         return None;
@@ -90,23 +103,20 @@ fn connect(address: &libc::sockaddr_un, deadline: Option<Instant>) -> Option<Soc
     let nonblocking = if deadline.is_none() { libc::SOCK_NONBLOCK } else { 0 };
     let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC | nonblocking;
     // SAFETY: takes no pointer.
-    let fd = unsafe { libc::socket(libc::AF_UNIX, kind, 0) };
-    if fd < 0 {
-        return None;
-    }
-    let socket = Socket(fd);
+    let fd = unsafe { kernel::call(libc::SYS_socket, [libc::AF_UNIX as usize, kind as usize, 0]) };
+    let socket = Socket(fd.ok()? as libc::c_int);
     loop {
         if let Some(deadline) = deadline {
-            give_up_after(&socket, deadline.checked_duration_since(Instant::now())?);
+            give_up_after(&socket, deadline.left()?);
         }
-        let length = size_of::<libc::sockaddr_un>() as libc::socklen_t;
+        let at = ptr::from_ref(address).expose_provenance();
+        let arguments = [socket.0 as usize, at, size_of::<libc::sockaddr_un>()];
         // SAFETY: the address is as long as is said.
-        if unsafe { libc::connect(fd, ptr::from_ref(address).cast(), length) } == 0 {
-            return Some(socket);
-        }
-        // A signal came in between.
-        if io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
-            return None;
+        match unsafe { kernel::call(libc::SYS_connect, arguments) } {
+            Ok(_) => return Some(socket),
+            // A signal came in between.
+            Err(libc::EINTR) => {}
+            Err(_) => return None,
         }
     }
 }
@@ -118,22 +128,20 @@ fn give_up_after(socket: &Socket, time: Duration) {
         // Nothing at all would be no limit.
         tv_usec: time.subsec_micros().max(1).into(),
     };
+    let value = ptr::from_ref(&limit).expose_provenance();
+    let option = [libc::SOL_SOCKET, libc::SO_SNDTIMEO].map(|number| number as usize);
+    let arguments = [socket.0 as usize, option[0], option[1], value, size_of_val(&limit)];
     // SAFETY: the option's value is as long as is said.
-    unsafe {
-        let length = size_of_val(&limit) as libc::socklen_t;
-        let value = ptr::from_ref(&limit).cast();
-        libc::setsockopt(socket.0, libc::SOL_SOCKET, libc::SO_SNDTIMEO, value, length);
-    }
+    let _ = unsafe { kernel::call(libc::SYS_setsockopt, arguments) };
 }
 
 /// Whether somebody may listen. An abstract address, which begins with a NUL, is no path; and an error may
 /// hide one that is there.
 fn may_exist(address: &libc::sockaddr_un) -> bool {
+    let path = address.sun_path.as_ptr().expose_provenance();
     // SAFETY: `address` makes no path that fills the array, so there is a NUL.
-    let found = unsafe { libc::access(address.sun_path.as_ptr(), libc::F_OK) } == 0;
-    found
-        || address.sun_path[0] == 0
-        || io::Error::last_os_error().kind() != io::ErrorKind::NotFound
+    let found = unsafe { kernel::call(libc::SYS_faccessat, [libc::AT_FDCWD as usize, path, 0]) };
+    address.sun_path[0] == 0 || found != Err(libc::ENOENT)
 }
 
 /// Sends [`Hello`] with the memfd beside it. `MSG_NOSIGNAL`: an agent that dies must not kill us.
@@ -158,31 +166,39 @@ fn send_hello(socket: &Socket, memfd: libc::c_int, flags: u32) -> bool {
         (*header).cmsg_type = libc::SCM_RIGHTS;
         (*header).cmsg_len = libc::CMSG_LEN(size_of::<libc::c_int>() as u32) as _;
         libc::CMSG_DATA(header).cast::<libc::c_int>().write_unaligned(memfd);
-        libc::sendmsg(socket.0, &message, libc::MSG_NOSIGNAL) == size_of::<Hello>() as isize
+        let at = (&raw const message).expose_provenance();
+        let arguments = [socket.0 as usize, at, libc::MSG_NOSIGNAL as usize];
+        kernel::call(libc::SYS_sendmsg, arguments) == Ok(size_of::<Hello>())
     }
 }
 
 /// The one message of the agent, if it comes in time. A longer one than `buffer` is cut, and then does
 /// not say its own length. Descriptors that come with it are dropped by the kernel.
-fn receive<'a>(socket: &Socket, buffer: &'a mut [u8], deadline: Instant) -> Option<&'a [u8]> {
+fn receive<'a>(socket: &Socket, buffer: &'a mut [u8], deadline: Deadline) -> Option<&'a [u8]> {
     loop {
-        let left = deadline.saturating_duration_since(Instant::now());
+        let left = deadline.left().unwrap_or_default();
         let mut poll = libc::pollfd { fd: socket.0, events: libc::POLLIN, revents: 0 };
-        // Rounded up, so that the last poll does not spin.
-        let timeout = left.as_micros().div_ceil(1000) as libc::c_int;
-        // SAFETY: one valid `pollfd`.
-        match unsafe { libc::poll(&mut poll, 1, timeout) } {
-            0 => return None,
+        let mut time = libc::timespec {
+            tv_sec: left.as_secs() as libc::time_t,
+            tv_nsec: left.subsec_nanos().into(),
+        };
+        let place = (&raw mut poll).expose_provenance();
+        let arguments = [place, 1, (&raw mut time).expose_provenance(), 0, 0];
+        // SAFETY: one valid `pollfd`, a time, which the kernel may change, and no signals.
+        match unsafe { kernel::call(libc::SYS_ppoll, arguments) } {
+            Ok(0) => return None,
+            Ok(_) => break,
             // A signal came in between.
-            ready if ready < 0 && !left.is_zero() => continue,
-            ready if ready < 0 => return None,
-            _ => break,
+            Err(_) if !left.is_zero() => continue,
+            Err(_) => return None,
         }
     }
+    let place = buffer.as_mut_ptr().expose_provenance();
+    let arguments = [socket.0 as usize, place, buffer.len(), 0, 0, 0];
     // SAFETY: `buffer` is valid for writes of its length.
-    let bytes = unsafe { libc::recv(socket.0, buffer.as_mut_ptr().cast(), buffer.len(), 0) };
+    let bytes = unsafe { kernel::call(libc::SYS_recvfrom, arguments) };
     // Nothing: the agent has hung up.
-    usize::try_from(bytes).ok().filter(|&bytes| bytes > 0).map(|bytes| &buffer[..bytes])
+    bytes.ok().filter(|&bytes| bytes > 0).map(|bytes| &buffer[..bytes])
 }
 
 /// The globs of a [`Reply`], if that is what `message` is.

@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use crate::arch;
 use crate::counters;
-use crate::gap::monotonic_ns;
+use crate::kernel::{self, monotonic_ns};
 use crate::layout::{Arg, COUNTERS_KEY, RingControl, SHARED_WORDS};
 use crate::process;
 use crate::ring::{MAX_WORDS, Ring};
@@ -130,12 +130,10 @@ fn wait_for_room(ring: &Ring<'_>, front: u64, limit: Duration) {
 }
 
 /// Sleeps for half of the shortest time between two looks of the agent. No cancellation point, as nanosleep(3) is one;
-/// a signal ends it early. The caller keeps `errno`.
+/// a signal ends it early.
 fn pause() {
     let time = libc::timespec { tv_sec: 0, tv_nsec: 50_000 };
+    let place = (&raw const time).expose_provenance();
     // SAFETY: `time` is valid, and where the rest would go may be null.
-    unsafe {
-        let rest = ptr::null_mut::<libc::timespec>();
-        libc::syscall(libc::SYS_nanosleep, &raw const time, rest);
-    }
+    let _ = unsafe { kernel::call(libc::SYS_nanosleep, [place, 0]) };
 }

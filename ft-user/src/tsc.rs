@@ -7,8 +7,10 @@
 
 use core::cell::Cell;
 
+use crate::kernel;
+
 // linux/prctl.h
-const PR_GET_TSC: libc::c_int = 25;
+const PR_GET_TSC: usize = 25;
 const PR_TSC_SIGSEGV: libc::c_int = 2;
 
 thread_local! {
@@ -19,9 +21,10 @@ thread_local! {
 /// Asks the kernel. Keeps no promise for what the thread forbids later.
 pub(crate) fn ask() -> bool {
     let mut mode: libc::c_int = 0;
+    let place = (&raw mut mode).expose_provenance();
     // SAFETY: writes one int to a valid place (PR_GET_TSC, prctl(2)), or fails where a processor has nothing to forbid.
-    let asked = unsafe { libc::prctl(PR_GET_TSC, &raw mut mode) };
-    let may_read = asked != 0 || mode != PR_TSC_SIGSEGV;
+    let asked = unsafe { kernel::call(libc::SYS_prctl, [PR_GET_TSC, place]) };
+    let may_read = asked.is_err() || mode != PR_TSC_SIGSEGV;
     MAY_READ.set(Some(may_read));
     may_read
 }

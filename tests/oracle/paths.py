@@ -479,7 +479,7 @@ def ends_all(loss, tid: int, trace: Trace) -> bool:
     if loss.origin == "agent":
         return True
     process = next((thread.pid for thread in trace.threads if thread.tid == tid), None)
-    return loss.origin != "kernel" and loss.pid == process and loss.tid in (-1, tid)
+    return loss.origin not in ("kernel", "child") and loss.pid == process and loss.tid in (-1, tid)
 
 
 def sums(path: list[Piece] | None, agents: set[int] | None) -> dict[str, Wanted]:
@@ -546,7 +546,8 @@ def tables(trace: Trace, threads: Threads, paths: Paths) -> list[Table]:
             unjudged.add(number)
         pids = (request.begin.pid, request.end.pid)
         since = start if request.since is None else request.since
-        lost = [loss for loss in trace.losses if loss.ts <= end and since <= loss.ts + loss.dur]
+        whole = [loss for loss in trace.losses if loss.origin != "child"]
+        lost = [loss for loss in whole if loss.ts <= end and since <= loss.ts + loss.dur]
         reacts = ",event:" in request.kind
         lost = [loss for loss in lost if reacts or loss.origin in ("kernel", "agent") or loss.pid in pids]
         exact = not lost and not waits_for_room

@@ -89,7 +89,7 @@ class Tasks:
         self.said: dict[Id, list[Said]] = {}
         self.polls: list[Poll] = []
         # Where the events of a thread were lost, or a fiber was left in a poll, nothing of its process can be judged.
-        self.deaf = {loss.pid for loss in trace.losses if loss.origin not in ("kernel", "kernel-skipped")}
+        self.deaf = {loss.pid for loss in trace.losses if loss.origin not in ("kernel", "kernel-skipped", "child")}
         self.listen()
         self.lives = [life for id in self.said for life in self.split(id)]
 

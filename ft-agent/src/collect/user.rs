@@ -102,6 +102,10 @@ pub struct Source {
     without_tsc_looked: u64,
     /// A site that was switched on beneath a breakpoint, by its key, and the TSC when this was seen.
     hidden: Option<(u32, u64)>,
+    /// Children of which nobody knew before.
+    children_before: u32,
+    /// There are more now: the TSC when this was seen.
+    unknown_children: Option<u64>,
     /// TSC since when it is looked at.
     since_tsc: u64,
     /// TSC when all of the shared ring was last read: what is not read was begun later.
@@ -149,6 +153,7 @@ impl Source {
         let shared_position = shared_ring::Reader::resume(control, slots).into_position();
         let shared_lost = control.lost.load(Relaxed);
         let without_tsc = control.without_tsc.load(Relaxed);
+        let children = control.unknown_children.load(Relaxed);
         if since == Since::Now {
             // What stands on a site by now, a look finds.
             control.hidden_site.store(0, Relaxed);
@@ -175,6 +180,8 @@ impl Source {
             without_tsc: if since == Since::Now { without_tsc } else { 0 },
             without_tsc_looked: since_tsc,
             hidden: None,
+            children_before: if since == Since::Now { children } else { 0 },
+            unknown_children: None,
             directory_bytes: 0,
             directory_broken: false,
             directory_dropped: 0,

@@ -73,7 +73,8 @@ pub(crate) fn hides(loss: &LossRow) -> Hides {
         {
             Hides::Process(loss.pid)
         }
-        LossOrigin::Directory => Hides::Nothing,
+        // What a child does is none of its parent's.
+        LossOrigin::Directory | LossOrigin::Child => Hides::Nothing,
         _ => Hides::Everything,
     }
 }

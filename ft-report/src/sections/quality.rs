@@ -130,7 +130,7 @@ impl LossPlace {
     }
 
     fn is_of_unknown_number(&self) -> bool {
-        self.origin == LossOrigin::Site
+        self.origin.is_of_unknown_number()
     }
 
     /// One line.

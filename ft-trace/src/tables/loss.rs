@@ -20,6 +20,8 @@ words! {
         Tsc = "tsc",
         /// A site that something else has changed; how many is not known.
         Site = "site",
+        /// A child that a process has forked, and that is not recorded; how many events is not known.
+        Child = "child",
         /// The agent.
         Agent = "agent",
         _ => Agent
@@ -30,6 +32,11 @@ impl LossOrigin {
     /// Records of the kernel were lost.
     pub fn is_kernel(self) -> bool {
         matches!(self, LossOrigin::Kernel | LossOrigin::KernelSkipped)
+    }
+
+    /// Nobody can know how many events were lost.
+    pub fn is_of_unknown_number(self) -> bool {
+        matches!(self, LossOrigin::Site | LossOrigin::Child)
     }
 }
 
@@ -51,6 +58,8 @@ words! {
         TscForbidden = "reading the counter is forbidden",
         /// Whoever looks at segments as they come did not look at this one.
         NotWatched = "segment not watched",
+        /// It could not be recorded.
+        NotRecorded = "not recorded",
         /// Another reason, of a later version.
         Other = "other",
         _ => Other
@@ -130,7 +139,8 @@ table! {
         pub pid: Pid,
         /// Thread, -1 when it does not apply.
         pub tid: Tid,
-        /// How many; 0 where that is not known: of sites that something else has changed.
+        /// How many; 0 where that is not known: of sites that something else has changed, and of children
+        /// that are not recorded.
         pub count: i64 as Count,
     }
 }
@@ -138,7 +148,7 @@ table! {
 impl LossRow {
     /// How many were lost is not known.
     pub fn is_of_unknown_number(&self) -> bool {
-        self.origin == LossOrigin::Site
+        self.origin.is_of_unknown_number()
     }
 
     /// Which records of the kernel were lost; `None` when it was something else.

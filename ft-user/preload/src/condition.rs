@@ -5,6 +5,7 @@ use core::ffi::c_int;
 use libc::{clockid_t, pthread_cond_t, pthread_mutex_t, timespec};
 
 use crate::event::{COND_WAIT, COND_WAKE, tell};
+use crate::stack::find_stack;
 use crate::stub::real;
 
 /// # Safety
@@ -15,6 +16,7 @@ pub(crate) unsafe extern "C-unwind" fn wait(
     mutex: *mut pthread_mutex_t,
     caller: *const (),
 ) -> c_int {
+    find_stack();
     tell!(COND_WAIT, mutex, caller, condition);
     // SAFETY: the caller's arguments, passed on.
     let result = unsafe { real::pthread_cond_wait.get()(condition, mutex) };
@@ -30,6 +32,7 @@ pub(crate) unsafe extern "C-unwind" fn timedwait(
     until: *const timespec,
     caller: *const (),
 ) -> c_int {
+    find_stack();
     tell!(COND_WAIT, mutex, caller, condition);
     // SAFETY: the caller's arguments, passed on.
     let result = unsafe { real::pthread_cond_timedwait.get()(condition, mutex, until) };
@@ -46,6 +49,7 @@ pub(crate) unsafe extern "C-unwind" fn clockwait(
     until: *const timespec,
     caller: *const (),
 ) -> c_int {
+    find_stack();
     tell!(COND_WAIT, mutex, caller, condition);
     // SAFETY: the caller's arguments, passed on.
     let result = unsafe { real::pthread_cond_clockwait.get()(condition, mutex, clock, until) };

@@ -68,18 +68,19 @@ pub(crate) use tell;
 
 /// One acquisition with its events: tries, and if that finds the lock taken, tells that it waits.
 ///
-/// `$attempt` and `$block` return 0 or an error number. The result is that of the last one called.
+/// `$attempt` is 0 or an error number, or nothing, where `$block` is to be called at once, which returns such a number. The result is that of
+/// the last one called.
 macro_rules! acquire {
     (
         $lock:ident, $caller:ident, $attempt:expr, $block:expr,
         $wait:ident, $acquire:ident, $abandon:ident
     ) => {{
-        let mut result = $attempt;
-        let contended = result == libc::EBUSY;
+        let attempt: Option<core::ffi::c_int> = $attempt;
+        let contended = attempt == Some(libc::EBUSY);
         if contended {
             crate::event::tell!($wait, $lock, $caller);
-            result = $block;
         }
+        let result = attempt.filter(|_| !contended).unwrap_or_else($block);
         if result == 0 {
             crate::event::tell!($acquire, $lock, $caller);
         } else if contended {

@@ -70,7 +70,9 @@ mod real;
 mod rwlock;
 mod semaphore;
 mod spin;
+mod stack;
 mod stub;
+mod time;
 mod wait;
 
 use ft_hooks as _;

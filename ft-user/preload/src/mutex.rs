@@ -5,7 +5,9 @@ use core::ffi::c_int;
 use libc::{clockid_t, pthread_mutex_t, timespec};
 
 use crate::event::{MUTEX_ABANDON, MUTEX_ACQUIRE, MUTEX_RELEASE, MUTEX_WAIT, tell};
+use crate::stack::find_stack;
 use crate::stub::real;
+use crate::time::is_time;
 
 /// # Safety
 ///
@@ -15,7 +17,7 @@ pub(crate) unsafe extern "C-unwind" fn lock(
     caller: *const (),
 ) -> c_int {
     // SAFETY: the caller's arguments, passed on.
-    unsafe { acquire(mutex, caller, || real::pthread_mutex_lock.get()(mutex)) }
+    unsafe { acquire(mutex, caller, true, || real::pthread_mutex_lock.get()(mutex)) }
 }
 
 /// # Safety
@@ -27,7 +29,10 @@ pub(crate) unsafe extern "C-unwind" fn timedlock(
     caller: *const (),
 ) -> c_int {
     // SAFETY: the caller's arguments, passed on.
-    unsafe { acquire(mutex, caller, || real::pthread_mutex_timedlock.get()(mutex, until)) }
+    unsafe {
+        let tries = is_time(libc::CLOCK_REALTIME, until);
+        acquire(mutex, caller, tries, || real::pthread_mutex_timedlock.get()(mutex, until))
+    }
 }
 
 /// # Safety
@@ -40,7 +45,10 @@ pub(crate) unsafe extern "C-unwind" fn clocklock(
     caller: *const (),
 ) -> c_int {
     // SAFETY: the caller's arguments, passed on.
-    unsafe { acquire(mutex, caller, || real::pthread_mutex_clocklock.get()(mutex, clock, until)) }
+    unsafe {
+        let tries = is_time(clock, until);
+        acquire(mutex, caller, tries, || real::pthread_mutex_clocklock.get()(mutex, clock, until))
+    }
 }
 
 /// # Safety
@@ -50,6 +58,7 @@ pub(crate) unsafe extern "C-unwind" fn trylock(
     mutex: *mut pthread_mutex_t,
     caller: *const (),
 ) -> c_int {
+    find_stack();
     // SAFETY: the caller's arguments, passed on.
     let result = unsafe { real::pthread_mutex_trylock.get()(mutex) };
     // SAFETY: a mutex; if it is held by this thread, its counter is this thread's to read.
@@ -74,7 +83,7 @@ pub(crate) unsafe extern "C-unwind" fn unlock(
     unsafe { real::pthread_mutex_unlock.get()(mutex) }
 }
 
-/// Tries, and blocks if the mutex is taken. An error-checking mutex that the thread itself holds counts as
+/// Tries, if that is to be done first, and blocks if the mutex is taken. An error-checking mutex that the thread itself holds counts as
 /// taken, and `block` tells that it would wait forever.
 ///
 /// # Safety
@@ -84,15 +93,17 @@ pub(crate) unsafe extern "C-unwind" fn unlock(
 unsafe fn acquire(
     mutex: *mut pthread_mutex_t,
     caller: *const (),
+    tries: bool,
     block: impl FnOnce() -> c_int,
 ) -> c_int {
+    find_stack();
     // SAFETY: says the caller.
-    let mut result = unsafe { real::pthread_mutex_trylock.get()(mutex) };
-    let contended = result == libc::EBUSY;
+    let attempt = tries.then(|| unsafe { real::pthread_mutex_trylock.get()(mutex) });
+    let contended = attempt == Some(libc::EBUSY);
     if contended {
         tell!(MUTEX_WAIT, mutex, caller);
-        result = block();
     }
+    let result = attempt.filter(|_| !contended).unwrap_or_else(block);
     if holds(result) {
         // SAFETY: a mutex that this thread holds.
         if !unsafe { is_nested(mutex) } {

@@ -66,18 +66,25 @@ pub(crate) fn resolve() {
         }
     }
     for entry in ALL {
-        // SAFETY: names and versions are NUL-terminated.
-        let found = unsafe {
-            match entry.version {
-                Some(version) => {
-                    libc::dlvsym(libc::RTLD_NEXT, entry.name.as_ptr(), version.as_ptr())
-                }
-                None => libc::dlsym(libc::RTLD_NEXT, entry.name.as_ptr()),
-            }
-        };
+        // SAFETY: the name ends with a NUL.
+        let next = unsafe { libc::dlsym(libc::RTLD_NEXT, entry.name.as_ptr()) };
+        let found = entry.version.map_or(next, |version| of_version(next, entry.name, version));
         let found = if found.is_null() { missing as *mut c_void } else { found };
         entry.address.store(found, Relaxed);
     }
+}
+
+/// The function of this name and version, where the `next` one is another version of it; but that, where it is another library's, which
+/// may have no versions.
+fn of_version(next: *mut c_void, name: &CStr, version: &CStr) -> *mut c_void {
+    // SAFETY: name and version end with NULs.
+    let found = unsafe { libc::dlvsym(libc::RTLD_NEXT, name.as_ptr(), version.as_ptr()) };
+    let object = |at: *mut c_void| {
+        let mut info = mem::MaybeUninit::<libc::Dl_info>::uninit();
+        // SAFETY: a valid place for the answer, which is there where the call succeeds.
+        unsafe { (libc::dladdr(at, info.as_mut_ptr()) != 0).then(|| info.assume_init().dli_fbase) }
+    };
+    if next.is_null() || object(next) == object(found) { found } else { next }
 }
 
 /// Stands in for a function that the C library does not have (the `clock` ones came with glibc 2.30).

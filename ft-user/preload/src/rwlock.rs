@@ -8,7 +8,9 @@ use crate::event::{
     READ_ABANDON, READ_ACQUIRE, READ_WAIT, RWLOCK_RELEASE, WRITE_ABANDON, WRITE_ACQUIRE,
     WRITE_WAIT, acquire, tell,
 };
+use crate::stack::find_stack;
 use crate::stub::real;
+use crate::time::is_time;
 
 /// # Safety
 ///
@@ -18,7 +20,7 @@ pub(crate) unsafe extern "C-unwind" fn rdlock(
     caller: *const (),
 ) -> c_int {
     // SAFETY: the caller's arguments, passed on.
-    unsafe { read(lock, caller, || real::pthread_rwlock_rdlock.get()(lock)) }
+    unsafe { read(lock, caller, true, || real::pthread_rwlock_rdlock.get()(lock)) }
 }
 
 /// # Safety
@@ -30,7 +32,10 @@ pub(crate) unsafe extern "C-unwind" fn timedrdlock(
     caller: *const (),
 ) -> c_int {
     // SAFETY: the caller's arguments, passed on.
-    unsafe { read(lock, caller, || real::pthread_rwlock_timedrdlock.get()(lock, until)) }
+    unsafe {
+        let tries = is_time(libc::CLOCK_REALTIME, until);
+        read(lock, caller, tries, || real::pthread_rwlock_timedrdlock.get()(lock, until))
+    }
 }
 
 /// # Safety
@@ -43,7 +48,10 @@ pub(crate) unsafe extern "C-unwind" fn clockrdlock(
     caller: *const (),
 ) -> c_int {
     // SAFETY: the caller's arguments, passed on.
-    unsafe { read(lock, caller, || real::pthread_rwlock_clockrdlock.get()(lock, clock, until)) }
+    unsafe {
+        let tries = is_time(clock, until);
+        read(lock, caller, tries, || real::pthread_rwlock_clockrdlock.get()(lock, clock, until))
+    }
 }
 
 /// # Safety
@@ -53,6 +61,7 @@ pub(crate) unsafe extern "C-unwind" fn tryrdlock(
     lock: *mut pthread_rwlock_t,
     caller: *const (),
 ) -> c_int {
+    find_stack();
     // SAFETY: the caller's argument, passed on.
     let result = unsafe { real::pthread_rwlock_tryrdlock.get()(lock) };
     if result == 0 {
@@ -69,7 +78,7 @@ pub(crate) unsafe extern "C-unwind" fn wrlock(
     caller: *const (),
 ) -> c_int {
     // SAFETY: the caller's arguments, passed on.
-    unsafe { write(lock, caller, || real::pthread_rwlock_wrlock.get()(lock)) }
+    unsafe { write(lock, caller, true, || real::pthread_rwlock_wrlock.get()(lock)) }
 }
 
 /// # Safety
@@ -81,7 +90,10 @@ pub(crate) unsafe extern "C-unwind" fn timedwrlock(
     caller: *const (),
 ) -> c_int {
     // SAFETY: the caller's arguments, passed on.
-    unsafe { write(lock, caller, || real::pthread_rwlock_timedwrlock.get()(lock, until)) }
+    unsafe {
+        let tries = is_time(libc::CLOCK_REALTIME, until);
+        write(lock, caller, tries, || real::pthread_rwlock_timedwrlock.get()(lock, until))
+    }
 }
 
 /// # Safety
@@ -94,7 +106,10 @@ pub(crate) unsafe extern "C-unwind" fn clockwrlock(
     caller: *const (),
 ) -> c_int {
     // SAFETY: the caller's arguments, passed on.
-    unsafe { write(lock, caller, || real::pthread_rwlock_clockwrlock.get()(lock, clock, until)) }
+    unsafe {
+        let tries = is_time(clock, until);
+        write(lock, caller, tries, || real::pthread_rwlock_clockwrlock.get()(lock, clock, until))
+    }
 }
 
 /// # Safety
@@ -104,6 +119,7 @@ pub(crate) unsafe extern "C-unwind" fn trywrlock(
     lock: *mut pthread_rwlock_t,
     caller: *const (),
 ) -> c_int {
+    find_stack();
     // SAFETY: the caller's argument, passed on.
     let result = unsafe { real::pthread_rwlock_trywrlock.get()(lock) };
     if result == 0 {
@@ -124,7 +140,7 @@ pub(crate) unsafe extern "C-unwind" fn unlock(
     unsafe { real::pthread_rwlock_unlock.get()(lock) }
 }
 
-/// Tries to read, and blocks if a writer is in the way.
+/// Tries to read, if that is to be done first, and blocks if a writer is in the way.
 ///
 /// # Safety
 ///
@@ -133,14 +149,16 @@ pub(crate) unsafe extern "C-unwind" fn unlock(
 unsafe fn read(
     lock: *mut pthread_rwlock_t,
     caller: *const (),
+    tries: bool,
     block: impl FnOnce() -> c_int,
 ) -> c_int {
+    find_stack();
     // SAFETY: says the caller.
-    let attempt = unsafe { real::pthread_rwlock_tryrdlock.get()(lock) };
-    acquire!(lock, caller, attempt, block(), READ_WAIT, READ_ACQUIRE, READ_ABANDON)
+    let attempt = tries.then(|| unsafe { real::pthread_rwlock_tryrdlock.get()(lock) });
+    acquire!(lock, caller, attempt, block, READ_WAIT, READ_ACQUIRE, READ_ABANDON)
 }
 
-/// Tries to write, and blocks if anybody is in the way.
+/// Tries to write, if that is to be done first, and blocks if anybody is in the way.
 ///
 /// # Safety
 ///
@@ -149,9 +167,11 @@ unsafe fn read(
 unsafe fn write(
     lock: *mut pthread_rwlock_t,
     caller: *const (),
+    tries: bool,
     block: impl FnOnce() -> c_int,
 ) -> c_int {
+    find_stack();
     // SAFETY: says the caller.
-    let attempt = unsafe { real::pthread_rwlock_trywrlock.get()(lock) };
-    acquire!(lock, caller, attempt, block(), WRITE_WAIT, WRITE_ACQUIRE, WRITE_ABANDON)
+    let attempt = tries.then(|| unsafe { real::pthread_rwlock_trywrlock.get()(lock) });
+    acquire!(lock, caller, attempt, block, WRITE_WAIT, WRITE_ACQUIRE, WRITE_ABANDON)
 }

@@ -5,7 +5,9 @@ use core::ffi::c_int;
 use libc::{clockid_t, sem_t, timespec};
 
 use crate::event::{SEMAPHORE_ABANDON, SEMAPHORE_ACQUIRE, SEMAPHORE_RELEASE, SEMAPHORE_WAIT, tell};
+use crate::stack::find_stack;
 use crate::stub::real;
+use crate::time::is_time;
 
 unsafe extern "C-unwind" {
     // The libc crate does not declare it. Unwinds when the thread is cancelled.
@@ -17,7 +19,7 @@ unsafe extern "C-unwind" {
 /// As `sem_wait`.
 pub(crate) unsafe extern "C-unwind" fn wait(semaphore: *mut sem_t, caller: *const ()) -> c_int {
     // SAFETY: the caller's arguments, passed on.
-    unsafe { acquire(semaphore, caller, || real::sem_wait.get()(semaphore)) }
+    unsafe { acquire(semaphore, caller, true, || real::sem_wait.get()(semaphore)) }
 }
 
 /// # Safety
@@ -29,7 +31,10 @@ pub(crate) unsafe extern "C-unwind" fn timedwait(
     caller: *const (),
 ) -> c_int {
     // SAFETY: the caller's arguments, passed on.
-    unsafe { acquire(semaphore, caller, || real::sem_timedwait.get()(semaphore, until)) }
+    unsafe {
+        let tries = is_time(libc::CLOCK_REALTIME, until);
+        acquire(semaphore, caller, tries, || real::sem_timedwait.get()(semaphore, until))
+    }
 }
 
 /// # Safety
@@ -42,13 +47,17 @@ pub(crate) unsafe extern "C-unwind" fn clockwait(
     caller: *const (),
 ) -> c_int {
     // SAFETY: the caller's arguments, passed on.
-    unsafe { acquire(semaphore, caller, || real::sem_clockwait.get()(semaphore, clock, until)) }
+    unsafe {
+        let tries = is_time(clock, until);
+        acquire(semaphore, caller, tries, || real::sem_clockwait.get()(semaphore, clock, until))
+    }
 }
 
 /// # Safety
 ///
 /// As `sem_trywait`.
 pub(crate) unsafe extern "C-unwind" fn trywait(semaphore: *mut sem_t, caller: *const ()) -> c_int {
+    find_stack();
     // SAFETY: the caller's argument, passed on.
     let result = unsafe { real::sem_trywait.get()(semaphore) };
     if result == 0 {
@@ -66,7 +75,7 @@ pub(crate) unsafe extern "C-unwind" fn post(semaphore: *mut sem_t, caller: *cons
     unsafe { real::sem_post.get()(semaphore) }
 }
 
-/// Tries, and blocks if there is nothing to take.
+/// Tries, if that is to be done first, and blocks if there is nothing to take.
 ///
 /// # Safety
 ///
@@ -75,8 +84,10 @@ pub(crate) unsafe extern "C-unwind" fn post(semaphore: *mut sem_t, caller: *cons
 unsafe fn acquire(
     semaphore: *mut sem_t,
     caller: *const (),
+    tries: bool,
     block: impl FnOnce() -> c_int,
 ) -> c_int {
+    find_stack();
     // A wait is a cancellation point, an attempt is not.
     // SAFETY: no frame from here to the program has a destructor.
     unsafe { pthread_testcancel() };
@@ -86,9 +97,11 @@ unsafe fn acquire(
     // SAFETY: the place of `errno` is the thread's own, and lives as long as the thread.
     let before = unsafe { errno.read() };
     // SAFETY: says the caller.
-    let mut result = unsafe { real::sem_trywait.get()(semaphore) };
-    let contended = result != 0;
-    if contended {
+    let mut result = if tries { unsafe { real::sem_trywait.get()(semaphore) } } else { -1 };
+    let contended = result != 0 && tries;
+    if !tries {
+        result = block();
+    } else if contended {
         // SAFETY: as above.
         unsafe { errno.write(before) };
         tell!(SEMAPHORE_WAIT, semaphore, caller);

@@ -5,6 +5,7 @@ use core::ffi::c_int;
 use libc::pthread_spinlock_t;
 
 use crate::event::{SPIN_ACQUIRE, SPIN_RELEASE, SPIN_WAIT, tell};
+use crate::stack::find_stack;
 use crate::stub::real;
 
 /// # Safety
@@ -14,6 +15,7 @@ pub(crate) unsafe extern "C-unwind" fn lock(
     lock: *mut pthread_spinlock_t,
     caller: *const (),
 ) -> c_int {
+    find_stack();
     // SAFETY: the caller's argument, passed on.
     let mut result = unsafe { real::pthread_spin_trylock.get()(lock) };
     if result == libc::EBUSY {
@@ -32,6 +34,7 @@ pub(crate) unsafe extern "C-unwind" fn trylock(
     lock: *mut pthread_spinlock_t,
     caller: *const (),
 ) -> c_int {
+    find_stack();
     // SAFETY: the caller's argument, passed on.
     let result = unsafe { real::pthread_spin_trylock.get()(lock) };
     if result == 0 {

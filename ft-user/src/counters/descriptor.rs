@@ -8,14 +8,15 @@
 //!
 //! Descriptors are bounded ([`most`]), and the program needs them more: a quarter of their numbers is left to it.
 
-use libc::{c_int, c_long};
+use libc::c_int;
 
-use super::{Shown, last_error};
-pub(super) use crate::descriptor::close;
+use super::Shown;
 use crate::descriptor::{most, set_aside};
+use crate::kernel;
+pub(super) use crate::kernel::close;
 
 /// `_IOR('$', 7, __u64 *)` (include/uapi/linux/perf_event.h).
-const PERF_EVENT_IOC_ID: c_long = 0x8008_2407;
+const PERF_EVENT_IOC_ID: usize = 0x8008_2407;
 
 /// A descriptor that stays open.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +30,7 @@ impl Descriptor {
     /// Of the counter that was just opened as `fd`, which is closed where it cannot be kept; or the number of the error.
     pub(super) fn keep(fd: c_int) -> Result<Descriptor, i32> {
         let fd = set_aside(fd);
-        let id = id(fd).ok_or_else(last_error);
+        let id = id(fd);
         match id {
             Ok(id) if has_room(fd) => Ok(Descriptor { fd, id }),
             _ => {
@@ -41,18 +42,18 @@ impl Descriptor {
 
     /// It is still what was opened.
     pub(super) fn is_its(self) -> bool {
-        id(self.fd) == Some(self.id)
+        id(self.fd) == Ok(self.id)
     }
 
     /// What the counter shows.
     pub(super) fn shown(self) -> Option<Shown> {
         let mut words = [0u64; 3];
         let bytes = size_of_val(&words);
-        // No cancellation point, as read(3) is one; nor are the calls below.
+        let place = words.as_mut_ptr().expose_provenance();
         // SAFETY: the buffer is valid for its length.
-        let read = unsafe { libc::syscall(libc::SYS_read, self.fd, words.as_mut_ptr(), bytes) };
+        let read = unsafe { kernel::call(libc::SYS_read, [self.fd as usize, place, bytes]) };
         let [value, enabled, running] = words;
-        (read == bytes as c_long).then(|| Shown { value, missed: enabled.wrapping_sub(running) })
+        (read == Ok(bytes)).then(|| Shown { value, missed: enabled.wrapping_sub(running) })
     }
 
     /// Closes it, unless it is the program's by now.
@@ -69,10 +70,11 @@ pub(super) fn has_room(fd: c_int) -> bool {
     (fd as u64) < most - most / 4
 }
 
-/// The id of a counter; `None` where the descriptor is of none.
-fn id(fd: c_int) -> Option<u64> {
+/// The id of a counter; an error where the descriptor is of none.
+fn id(fd: c_int) -> kernel::Result<u64> {
     let mut id = 0u64;
+    let place = (&raw mut id).expose_provenance();
     // SAFETY: a valid place for the answer of a counter; other files have no such request.
-    let asked = unsafe { libc::syscall(libc::SYS_ioctl, fd, PERF_EVENT_IOC_ID, &raw mut id) };
-    (asked == 0).then_some(id)
+    unsafe { kernel::call(libc::SYS_ioctl, [fd as usize, PERF_EVENT_IOC_ID, place]) }?;
+    Ok(id)
 }

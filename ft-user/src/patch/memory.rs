@@ -4,11 +4,10 @@
 //! file is root's), or has no `/proc` (chroot(2)). Its own memory it can then still read by `process_vm_readv(2)`, which asks
 //! nobody about itself, and fails where nothing is mapped.
 
-use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
 
 use super::{PatchError, protection};
+use crate::kernel::{self, File};
 use crate::layout::PAGE;
 
 #[derive(Debug)]
@@ -64,22 +63,18 @@ impl Memory {
 }
 
 fn open(path: &str) -> Result<File, PatchError> {
-    let file = OpenOptions::new().read(true).write(true).open(path);
+    let file = File::open(path.as_bytes(), libc::O_RDWR);
     file.map_err(|source| PatchError::Open { path: path.to_owned(), source })
 }
 
 fn read_own(to: &mut [u8], at: u64) -> io::Result<usize> {
-    let local = libc::iovec { iov_base: to.as_mut_ptr().cast(), iov_len: to.len() };
-    let remote = libc::iovec { iov_base: at as *mut libc::c_void, iov_len: to.len() };
-    // SAFETY: `to` is valid for writes of its length; what is read is checked by the kernel.
-    let read = unsafe { libc::process_vm_readv(libc::getpid(), &local, 1, &remote, 1, 0) };
-    usize::try_from(read).map_err(|_| io::Error::last_os_error())
+    kernel::read_memory(to, at).map_err(io::Error::from_raw_os_error)
 }
 
 /// The protection of the page of `address` of this process: by `/proc/self/maps`, or, where there is no `/proc`, as the object whose
 /// part the page is wants it to be. `None` where nothing is mapped that is known.
 pub(super) fn protection_now(address: u64) -> Option<libc::c_int> {
-    match std::fs::read_to_string("/proc/self/maps") {
+    match kernel::read_to_string("/proc/self/maps") {
         Ok(maps) => protection(&maps, address),
         Err(_) => of_object(address),
     }

@@ -2,9 +2,9 @@
 //!
 //! The file may be another one by now, or damaged: what is read is bounded, and an object without sleds costs three reads.
 
-use std::fs::File;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
+
+use crate::kernel::File;
 
 /// Most bytes of a table of symbols, and of their names, that are read: of larger ones the functions are unnamed.
 const MAX_SYMBOL_BYTES: u64 = 256 << 20;
@@ -157,7 +157,7 @@ fn has_headers(file: &File, header: &[u8], headers: &[libc::Elf64_Phdr]) -> Opti
 
 fn read(file: &File, at: u64, bytes: u64) -> Option<Vec<u8>> {
     // More than the file has is not asked for, whatever it says.
-    if bytes > MAX_SYMBOL_BYTES || at.checked_add(bytes)? > file.metadata().ok()?.len() {
+    if bytes > MAX_SYMBOL_BYTES || at.checked_add(bytes)? > file.facts().ok()?.st_size as u64 {
         return None;
     }
     let mut found = vec![0; bytes as usize];
@@ -215,7 +215,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("ft-sled-file-{}", std::process::id()));
         for keep in [0, 3, 63, 64, 1000, exe.len() / 2, exe.len()] {
             std::fs::write(&path, &exe[..keep]).unwrap();
-            let file = File::open(&path).unwrap();
+            let file = File::open(path.to_str().unwrap().as_bytes(), libc::O_RDONLY).unwrap();
             assert!(Contents::of(&file, &[]).is_none(), "{keep} bytes");
         }
         std::fs::remove_file(&path).unwrap();

@@ -26,16 +26,15 @@ mod near;
 mod stub;
 
 use std::collections::BTreeMap;
-use std::ffi::{CStr, OsStr, c_void};
-use std::fs::File;
+use std::ffi::{CStr, CString, OsStr, c_void};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::critical::Held;
+use crate::kernel::{self, File};
 use crate::layout::{Sled, SledEntry, SledKind};
 use crate::patch::{self, Text};
 use crate::{Switched, enable, glob};
@@ -290,9 +289,10 @@ impl Object {
 
 impl Loaded {
     fn identity(&self) -> Identity {
-        let file = std::fs::metadata(&self.path).ok();
+        let file = CString::new(self.path.as_os_str().as_bytes()).ok();
+        let file = file.and_then(|path| kernel::stat(&path).ok());
         Identity {
-            file: file.map(|f| [f.dev() as i64, f.ino() as i64, f.mtime(), f.mtime_nsec()]),
+            file: file.map(|f| [f.st_dev as i64, f.st_ino as i64, f.st_mtime, f.st_mtime_nsec]),
             layout: bytes(&self.headers).to_vec(),
         }
     }
@@ -384,8 +384,8 @@ fn opened(path: &Path) -> Option<File> {
     if !path.as_os_str().as_bytes().contains(&b'/') {
         return None;
     }
-    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path).ok()?;
-    file.metadata().ok()?.is_file().then_some(file)
+    let file = File::open(path.as_os_str().as_bytes(), libc::O_RDONLY | libc::O_NONBLOCK).ok()?;
+    (file.facts().ok()?.st_mode & libc::S_IFMT == libc::S_IFREG).then_some(file)
 }
 
 /// The functions of an object that have sleds.

@@ -8,6 +8,7 @@
 use std::ops::Range;
 
 use super::stub;
+use crate::kernel;
 use crate::layout::PAGE;
 
 /// How far a call reaches, with room for a sled's length.
@@ -42,7 +43,7 @@ impl Near {
         if let Some(stubs) = known.into_iter().find(is_near) {
             return Some(stubs);
         }
-        let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+        let maps = kernel::read_to_string("/proc/self/maps").ok()?;
         let gaps = gaps(&maps, text);
         let stubs = gaps.into_iter().find_map(|at| page(at, routines))?;
         self.pages.push(stubs);
@@ -86,10 +87,8 @@ fn page(at: u64, routines: Stubs) -> Option<Stubs> {
     let rights = libc::PROT_READ | libc::PROT_WRITE;
     let wanted = at as *mut libc::c_void;
     // SAFETY: the flag forbids to replace what is mapped. Kernels before 4.17 do not know it, and take the address for a hint.
-    let page = unsafe { libc::mmap(wanted, PAGE as usize, rights, flags, -1, 0) };
-    if page == libc::MAP_FAILED {
-        return None;
-    }
+    let page = unsafe { kernel::mmap(wanted, PAGE, rights, flags, -1, 0) }.ok()?;
+    let page = page.as_ptr().cast::<libc::c_void>();
     let mut stubs = Stubs::default();
     for (number, routine) in routines.into_iter().enumerate() {
         let mut jump = [0xcc; JUMP_BYTES];
@@ -101,13 +100,12 @@ fn page(at: u64, routines: Stubs) -> Option<Stubs> {
         stubs[number] = place as u64;
     }
     // SAFETY: the page is ours. It is never writable and executable at once.
-    let is_code =
-        unsafe { libc::mprotect(page, PAGE as usize, libc::PROT_READ | libc::PROT_EXEC) == 0 };
-    if page == wanted && is_code {
+    let made = unsafe { kernel::mprotect(page, PAGE, libc::PROT_READ | libc::PROT_EXEC) };
+    if page == wanted && made.is_ok() {
         return Some(stubs);
     }
     // SAFETY: nobody knows it.
-    unsafe { libc::munmap(page, PAGE as usize) };
+    unsafe { kernel::munmap(page, PAGE) };
     None
 }
 

@@ -17,8 +17,8 @@
 
 use core::sync::atomic::{AtomicU8, Ordering::*, compiler_fence};
 
-use crate::arch;
 use crate::layout::Slice;
+use crate::{arch, kernel};
 
 /// `struct rseq_slice_ctrl` (include/uapi/linux/rseq.h).
 #[repr(C)]
@@ -105,24 +105,16 @@ impl Grantor for Kernel {
         const PR_RSEQ_SLICE_EXT_ENABLE: usize = 1;
         let arguments =
             [PR_RSEQ_SLICE_EXTENSION, PR_RSEQ_SLICE_EXTENSION_SET, PR_RSEQ_SLICE_EXT_ENABLE, 0, 0];
-        call(libc::SYS_prctl, arguments) == 0
+        // SAFETY: touches no memory of ours.
+        let enabled = unsafe { kernel::call(libc::SYS_prctl, arguments) };
+        enabled == Ok(0)
     }
 
     fn give_back(&self) {
         // arch/x86/entry/syscalls/syscall_64.tbl.
         const SYS_RSEQ_SLICE_YIELD: libc::c_long = 471;
-        call(SYS_RSEQ_SLICE_YIELD, [0; 5]);
-    }
-}
-
-/// A system call of numbers alone; keeps `errno`.
-fn call(number: libc::c_long, [a, b, c, d, e]: [usize; 5]) -> libc::c_long {
-    // SAFETY: the two calls above touch no memory of ours; the place of `errno` is the thread's own.
-    unsafe {
-        let errno = *libc::__errno_location();
-        let result = libc::syscall(number, a, b, c, d, e);
-        *libc::__errno_location() = errno;
-        result
+        // SAFETY: takes no argument.
+        let _ = unsafe { kernel::call(SYS_RSEQ_SLICE_YIELD, []) };
     }
 }
 

@@ -59,7 +59,7 @@ impl Source {
         self.drain_directory(sink)?;
         if done {
             self.tell_unfinished_shared(ended, sink)?;
-            self.tell_hidden(sink)?;
+            self.tell_unknown(sink)?;
         }
         self.count();
         self.look_for_faults();

@@ -28,6 +28,12 @@ pub enum Offence {
          the debugger"
     )]
     Breakpoint,
+    /// A child that it has forked is not recorded. No fault of its own.
+    #[error(
+        "a child that it has forked is not recorded: it had no descriptor or file size left for its events, or did not find the agent's \
+         socket (chroot); what it did is missing"
+    )]
+    Child,
     /// Its last contents were more than is read at the end.
     #[error("its rings held more than is read at the end; the rest counts as lost")]
     Endless,
@@ -48,6 +54,7 @@ impl Offence {
             Offence::Directory => "directory",
             Offence::Fault => "fault",
             Offence::Breakpoint => "breakpoint",
+            Offence::Child => "child",
             Offence::Endless => "endless",
             Offence::Overrun => "overrun",
         }

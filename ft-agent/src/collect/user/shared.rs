@@ -31,6 +31,11 @@ impl Source {
             self.hidden = (key != 0).then_some((key, before));
             self.hidden.iter().for_each(|_| self.offences.add(Offence::Breakpoint));
         }
+        if self.unknown_children.is_none() {
+            let has_some = control.unknown_children.load(Relaxed) != self.children_before;
+            self.unknown_children = has_some.then_some(before);
+            self.unknown_children.iter().for_each(|_| self.offences.add(Offence::Child));
+        }
         let without_tsc = control.without_tsc.load(Relaxed);
         let position = std::mem::take(&mut self.shared_position);
         let mut reader = shared_ring::Reader::at(control, slots, position);
@@ -130,14 +135,20 @@ impl Source {
         self.tell_loss(Loss { from, to, ..loss }, sink)
     }
 
-    /// Says that events of a site are missing, an unknown number, on which a breakpoint stood when it was switched on.
-    pub(super) fn tell_hidden(&mut self, sink: &mut impl Sink) -> Result<(), WriteError> {
-        let Some((key, since)) = self.hidden else { return Ok(()) };
-        let name =
-            self.sites.get(&key).map_or("(unknown)".into(), |name| name.escape_debug().to_string());
-        let loss = self.loss(LossOrigin::Site, LossReason::Other, -1, 0);
-        let (from, to) = (since as i64, read_tsc() as i64);
-        sink(&Frame::Loss(Loss { what: name, from, to, ..loss }))
+    /// Says that an unknown number of events is missing: of a site on which a breakpoint stood when it was switched on, and of children.
+    pub(super) fn tell_unknown(&mut self, sink: &mut impl Sink) -> Result<(), WriteError> {
+        let to = read_tsc() as i64;
+        if let Some((key, since)) = self.hidden {
+            let name = self.sites.get(&key);
+            let what = name.map_or("(unknown)".into(), |name| name.escape_debug().to_string());
+            let loss = self.loss(LossOrigin::Site, LossReason::Other, -1, 0);
+            sink(&Frame::Loss(Loss { what, from: since as i64, to, ..loss }))?;
+        }
+        if let Some(since) = self.unknown_children {
+            let loss = self.loss(LossOrigin::Child, LossReason::NotRecorded, -1, 0);
+            sink(&Frame::Loss(Loss { from: since as i64, to, ..loss }))?;
+        }
+        Ok(())
     }
 }
 

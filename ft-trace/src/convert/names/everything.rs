@@ -22,7 +22,8 @@ pub fn ask_for_everything(file: &[u8]) {
     let mut addresses: Vec<u64> =
         chosen.map(|bytes| u64::from_le_bytes(bytes.try_into().expect("eight"))).collect();
     let map = PerfMap::parse(file.into());
-    let named = addresses.iter().chain(&map.begins()).filter_map(|at| map.find(*at));
+    let begins = map.begins();
+    let named = addresses.iter().chain(&begins).filter_map(|at| map.find(*at));
     assert!(named.take(FUNCTIONS).all(|name| name.len() <= MAX_NAME_BYTES));
 
     let inflated = Inflated::default();
