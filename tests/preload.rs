@@ -12,7 +12,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use ft_trace::store::Trace;
-use ft_trace::tables::{CriticalSection, SymbolRow};
+use ft_trace::tables::{CriticalSection, LossOrigin, LossRow, Mark, SymbolRow};
 use ft_trace::warning::Warning;
 
 use ft_tests::built::preload as library;
@@ -90,6 +90,45 @@ fn locks_of_an_unmodified_program() {
         ["transfer", "worker", "main"].iter().all(|name| functions.contains(name)),
         "{functions:?}"
     );
+}
+
+/// Of a child without a descriptor nothing can be recorded: its parent's trace says so.
+#[test]
+fn a_child_that_cannot_be_recorded_is_a_loss_of_unknown_number() {
+    const PROGRAM: &str = "
+        #include <fcntl.h>
+        #include <pthread.h>
+        #include <sys/resource.h>
+        #include <sys/wait.h>
+        #include <unistd.h>
+        static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+        static void hold(void) { pthread_mutex_lock(&mutex), pthread_mutex_unlock(&mutex); }
+        int main(void) {
+            struct rlimit few = {64, 64};
+            setrlimit(RLIMIT_NOFILE, &few);
+            while (open(\"/dev/null\", O_RDONLY) >= 0) ;
+            if (fork() == 0) { for (int i = 0; i < 1000; i++) hold(); _exit(0); }
+            wait(0);
+            for (int i = 0; i < 10; i++) hold();
+        }";
+    let directory = tempfile::tempdir().unwrap();
+    let (program, trace) = (directory.path().join("alone"), directory.path().join("trace"));
+    let source = directory.path().join("alone.c");
+    std::fs::write(&source, PROGRAM).unwrap();
+    let mut compile = Command::new("cc");
+    compile.args(["-pthread", "-o"]).arg(&program).arg(&source);
+    assert!(compile.status().expect("a C compiler, cc").success());
+    let output = record(&trace, library(), &program);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.contains("a child that it has forked is not recorded"), "{errors}");
+
+    let trace = Trace::open(&trace).unwrap();
+    let losses: Vec<LossRow> = trace.rows().map(|row| row.unwrap()).collect();
+    let [loss] = &losses[..] else { panic!("{losses:?}") };
+    assert_eq!((loss.origin, &*loss.what, loss.count.0), (LossOrigin::Child, "not recorded", 0));
+    let holds: Vec<CriticalSection> = trace.rows().map(|row| row.unwrap()).collect();
+    assert_eq!(holds.len(), 10);
+    assert!(holds.iter().all(|hold| hold.mark == Mark::Exact), "the parent's own are whole");
 }
 
 #[test]

@@ -67,9 +67,27 @@ pub struct Facts {
     pub owner: u32,
     /// How many names it has.
     pub links: u32,
-    /// Everybody may read it, as far as its own rights say.
-    pub is_public: bool,
+    /// Who does not belong to its group has no right to it, and who does may read it: a process that has it mapped belongs to the group,
+    /// unless it is its owner's or root's.
+    pub is_for_its_group: bool,
+    rights: u16,
     is_regular: bool,
+}
+
+impl Facts {
+    /// Whether everybody may, or this user as owner, or as root, by its own rights; the number of nobody stands for a user who is not known.
+    pub fn may_be_read_by(&self, user: Option<u32>) -> bool {
+        self.may(0o004, user)
+    }
+
+    /// The same of a directory in which something is looked up.
+    pub fn may_be_searched_by(&self, user: Option<u32>) -> bool {
+        self.may(0o001, user)
+    }
+
+    fn may(&self, right: u16, user: Option<u32>) -> bool {
+        self.rights & right != 0 || user == Some(self.owner) || user == Some(0)
+    }
 }
 
 /// A file that somebody else has named, whatever has its name now. It is not opened for reading yet.
@@ -134,7 +152,8 @@ impl ForeignFile {
             },
             owner: s.stx_uid,
             links: s.stx_nlink,
-            is_public: s.stx_mode & 0o004 != 0,
+            is_for_its_group: s.stx_mode & 0o047 == 0o040,
+            rights: s.stx_mode & 0o777,
             is_regular: FileType::from_raw_mode(s.stx_mode.into()) == FileType::RegularFile,
         })
     }

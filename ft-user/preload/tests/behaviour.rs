@@ -185,6 +185,41 @@ fn forked_child_is_a_process_of_its_own() {
 }
 
 #[test]
+fn children_of_all_kinds() {
+    let trace = trace("children");
+    let hold = "mutex_acquire mutex
+        mutex_release mutex\n";
+    // What the child of vfork wrote is nobody's; what its parent writes is the parent's.
+    check(&trace, "worker", &hold.repeat(2));
+    assert_eq!(trace.count("lock.mutex_acquire", "mutex"), 3);
+    // Nobody listens here: both forked children have told nobody.
+    assert_eq!(trace.unknown_children, 2);
+}
+
+#[test]
+fn ends_of_waits_that_are_none_are_refused() {
+    check(
+        &trace("timed"),
+        "main",
+        "mutex_acquire mutex
+        mutex_release mutex
+        mutex_acquire mutex
+        mutex_release mutex
+        mutex_acquire inheriting
+        mutex_release inheriting
+        rwlock_write_acquire rwlock
+        rwlock_release rwlock
+        semaphore_acquire semaphore",
+    );
+}
+
+#[test]
+fn a_stack_that_overflows_leaves_no_lock_taken() {
+    let trace = trace_with_losses("overflow");
+    assert!(trace.count("lock.mutex_acquire", "mutex") as u64 + trace.lost > 50);
+}
+
+#[test]
 fn cancellation_passes_through() {
     let trace = trace("cancel");
     check(&trace, "main", "mutex_acquire mutex\nmutex_release mutex");

@@ -184,6 +184,78 @@ fn compiled(name: &str) -> String {
     program.to_str().unwrap().to_owned()
 }
 
+/// Functions of the C library that this one calls, and whose names are not the C library's alone (ISO C): whoever calls them here means
+/// the C library, and a program may have its own. What remains are those of which ISO C or POSIX say what they do.
+fn names_that_programs_may_have() -> Vec<String> {
+    let library = std::env::current_exe().unwrap().with_file_name("libft_preload.so");
+    let listed = Command::new("nm").args(["-D", "--undefined-only"]).arg(library).output().unwrap();
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    let names = listed.lines().filter_map(|line| line.split_whitespace().last()?.split('@').next());
+    const OF_C: [&str; 12] = [
+        "abort",
+        "bcmp",
+        "calloc",
+        "free",
+        "getauxval",
+        "getenv",
+        "malloc",
+        "posix_memalign",
+        "realloc",
+        "sched_getcpu",
+        "strlen",
+        "strnlen",
+    ];
+    let is_of_c = |name: &&str| {
+        ["_", "mem", "pthread_", "dl"].iter().any(|prefix| name.starts_with(prefix))
+            || OF_C.contains(name)
+    };
+    // And those that it called when it made its system calls by the C library.
+    let more =
+        ["access", "connect", "fcntl", "fstat", "poll", "prctl", "recv", "sendmsg", "socket"];
+    let names: std::collections::BTreeSet<&str> =
+        names.filter(|name| !is_of_c(name)).chain(more).collect();
+    names.into_iter().map(str::to_owned).collect()
+}
+
+#[test]
+fn functions_of_the_program_are_not_called() {
+    let names = names_that_programs_may_have();
+    assert!(names.iter().any(|name| name == "open64") && names.len() > 15, "{names:?}");
+    let mut source = String::from(
+        "static void die(const char *name, unsigned long bytes) {
+            unsigned long n = 1, to = 2;
+            asm volatile(\"syscall\" : \"+a\"(n) : \"D\"(to), \"S\"(name), \"d\"(bytes) : \"rcx\", \"r11\", \"memory\");
+            n = 231, to = 3;
+            asm volatile(\"syscall\" : \"+a\"(n) : \"D\"(to) : \"rcx\", \"r11\");
+        }\n",
+    );
+    for name in &names {
+        source += &format!(
+            "void {name}(void) {{ die(\"{name} is called\\n\", {}); }}\n",
+            name.len() + 11
+        );
+    }
+    source +=
+        "int puts(const char *); int fork(void); int waitpid(int, int *, int); void _exit(int);
+        int pthread_mutex_lock(void *); int pthread_mutex_unlock(void *); long mutex[8];
+        static void hold(void) { pthread_mutex_lock(mutex); pthread_mutex_unlock(mutex); }
+        int main(void) {
+            int status;
+            for (int i = 0; i < 100; i++) hold();
+            int child = fork();
+            if (child == 0) { hold(); _exit(7); }
+            if (waitpid(child, &status, 0) != child) return 1;
+            puts(status == 7 << 8 ? \"the child is well\" : \"the child is not\");
+        }\n";
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let (file, program) = (folder.join("own-names.c"), folder.join("own-names"));
+    fs::write(&file, source).unwrap();
+    let mut compile = Command::new("cc");
+    compile.args(["-w", "-fno-builtin", "-rdynamic", "-pthread", "-o"]).arg(&program).arg(&file);
+    assert!(compile.status().expect("a C compiler, cc").success());
+    same("own-names", &[program.to_str().unwrap()]);
+}
+
 #[test]
 fn daemons_keep_their_databases() {
     let daemon = compiled("daemon");

@@ -4,8 +4,9 @@
 //! which is often root, proves which file it is ([`proof`]) and opens it; a [`worker`] reads it, a process without any
 //! rights, which gets the descriptor and the addresses, and says what is there ([`wire`]).
 //!
-//! Each user whose files are read has a worker of its own, one file at a time. A worker that dies, takes too long, or says
-//! what makes no sense costs this file its names, and nobody anything else; a user that does that over and over has no names any more. A
+//! A worker reads one file at a time, those of one owner, for the processes of one user: whatever it has read, it has nothing to say of
+//! another one's. One that dies, takes too long, or says what makes no sense costs this file its names, and nobody anything else. What may
+//! be spent is counted for the user whose processes have the addresses, whoever owns the files: nobody can use up what others need. A
 //! [warning](Warning::NoNames) says whose file it was.
 
 mod confine;
@@ -43,16 +44,19 @@ pub use everything::ask_for_everything;
 /// CPU time that the names of one file may take.
 const FILE_CPU: Duration = Duration::from_secs(20);
 
-/// The same of all files of a user, in one conversion.
+/// The same of all files that a user's processes have, in one conversion.
 const USER_CPU: Duration = Duration::from_secs(60);
 
 /// How long a worker may wait for something else than the CPU, s: for a file system that does not answer.
 const MAX_IDLE_S: u32 = 60;
 
-/// Files of one user at which a worker may fail.
+/// Workers that are kept, of which each has some MiB.
+const MAX_WORKERS: usize = 4;
+
+/// Files of one owner at which workers may fail for one user.
 const MAX_FAILURES: u32 = 4;
 
-/// Functions and variables that the files of one user may name in a conversion.
+/// Functions and variables that files may name for one user in a conversion.
 const MAX_SYMBOLS: usize = 1 << 20;
 
 /// Bytes of their names, each counted once.
@@ -110,7 +114,9 @@ impl Failure {
             Failure::Died => "the process that read it died of it",
             Failure::Slow => "it took too long",
             Failure::Rubbish => "what it made its reader say makes no sense",
-            Failure::TooMuch => "it has too many names, or others of this user had failed before",
+            Failure::TooMuch => {
+                "there were too many names before, or others of this user had failed"
+            }
         }
     }
 }
@@ -121,33 +127,40 @@ pub(super) struct Names<'r> {
     of: &'r HashMap<Pid, u32>,
     /// What they had mapped.
     mapped: &'r HashMap<Pid, Vec<Mapping>>,
-    users: BTreeMap<u32, User>,
+    spent: BTreeMap<User, Spent>,
+    /// Of the files of an owner, for a user.
+    readers: BTreeMap<(User, u32), Reader>,
     known: HashSet<Name>,
 }
 
-/// A user whose files are read.
+/// Number of the user of a process, where that is known.
+type User = Option<u32>;
+
+/// What the names of a user's processes have taken.
 #[derive(Default)]
-struct User {
-    worker: Option<Worker>,
-    failures: u32,
+struct Spent {
     cpu: Duration,
     symbols: usize,
     bytes: usize,
+}
+
+impl Spent {
+    fn is_all(&self) -> bool {
+        self.cpu >= USER_CPU || self.symbols >= MAX_SYMBOLS || self.bytes >= MAX_NAMES_BYTES
+    }
+}
+
+/// Who reads files of one owner for one user.
+#[derive(Default)]
+struct Reader {
+    worker: Option<Worker>,
+    failures: u32,
     /// Files without names, and why the first has none.
     lost: BTreeMap<String, Failure>,
 }
 
-impl User {
-    fn is_spent(&self) -> bool {
-        self.failures >= MAX_FAILURES
-            || self.cpu >= USER_CPU
-            || self.symbols >= MAX_SYMBOLS
-            || self.bytes >= MAX_NAMES_BYTES
-    }
-}
-
 /// Which file is asked, as far as a query tells.
-type Of<'m> = (Option<Pid>, &'m str, &'m str, Option<FileKey>, Option<u32>);
+type Of<'m> = (User, Option<Pid>, &'m str, &'m str, Option<FileKey>);
 
 impl<'r> Names<'r> {
     /// Of processes of these users, which had mapped these.
@@ -155,7 +168,8 @@ impl<'r> Names<'r> {
         of: &'r HashMap<Pid, u32>,
         mapped: &'r HashMap<Pid, Vec<Mapping>>,
     ) -> Names<'r> {
-        Names { of, mapped, users: BTreeMap::new(), known: HashSet::new() }
+        let (spent, readers) = (BTreeMap::new(), BTreeMap::new());
+        Names { of, mapped, spent, readers, known: HashSet::new() }
     }
 
     /// The answers, in the order of the queries: each file is opened once for all of them.
@@ -172,8 +186,11 @@ impl<'r> Names<'r> {
             let first = &queries[of_file[0]];
             let Some((request, files)) = self.open(first) else { continue };
             let Ok(owner) = files[0].metadata().map(|metadata| metadata.uid()) else { continue };
-            let user = self.users.entry(owner).or_default();
-            let failed = user.of_file(&request, &files, |worker| {
+            let user = self.of.get(&first.pid).copied();
+            self.dismiss((user, owner));
+            let spent = self.spent.entry(user).or_default();
+            let reader = self.readers.entry((user, owner)).or_default();
+            let failed = reader.of_file(spent, &request, &files, |worker| {
                 for alike in of_file.chunk_by(|&a, &b| place(a) == place(b)) {
                     for some in alike.chunks(MAX_ASKED) {
                         let found = worker.ask(queries, some)?;
@@ -184,12 +201,12 @@ impl<'r> Names<'r> {
             });
             for &i in of_file {
                 for symbol in &mut answers[i].symbols {
-                    user.symbols += 1;
+                    spent.symbols += 1;
                     for name in [&mut symbol.name, &mut symbol.file] {
                         match self.known.get(name) {
                             Some(known) => *name = known.clone(),
                             None => {
-                                user.bytes += name.len();
+                                spent.bytes += name.len();
                                 self.known.insert(name.clone());
                             }
                         }
@@ -197,19 +214,31 @@ impl<'r> Names<'r> {
                 }
             }
             if let Err(failure) = failed {
-                user.lost.entry(called(first)).or_insert(failure);
+                reader.lost.entry(called(first)).or_insert(failure);
             }
         }
         answers
     }
 
+    /// Ends a worker, if there are so many and another one is to be started, for this owner and user.
+    fn dismiss(&mut self, whose: (User, u32)) {
+        let has_one = |(_, reader): &(&(User, u32), &mut Reader)| reader.worker.is_some();
+        if self.readers.get(&whose).is_some_and(|reader| reader.worker.is_some()) {
+            return;
+        }
+        let others: Vec<_> = self.readers.iter_mut().filter(has_one).collect();
+        if others.len() >= MAX_WORKERS {
+            others.into_iter().take(1).for_each(|(_, reader)| reader.worker = None);
+        }
+    }
+
     fn file<'m>(&self, query: &Query<'m>) -> Of<'m> {
         let user = self.of.get(&query.pid).copied();
         match query.what {
-            What::Compiled => (Some(query.pid), "", "", None, user),
+            What::Compiled => (user, Some(query.pid), "", "", None),
             _ => {
                 let Mapping { path, build_id, file, .. } = query.mapping;
-                (None, path, build_id, *file, user)
+                (user, None, path, build_id, *file)
             }
         }
     }
@@ -229,12 +258,18 @@ impl<'r> Names<'r> {
 
     /// Whose files have no names, and why.
     pub(super) fn warnings(&self) -> impl Iterator<Item = Warning> {
-        let of_user = |(&user, of_user): (&u32, &User)| {
-            let (file, why) = of_user.lost.first_key_value()?;
-            let files = of_user.lost.len() as u64;
-            Some(Warning::NoNames { user, file: file.clone(), files, reason: why.reason().into() })
-        };
-        self.users.iter().filter_map(of_user)
+        let mut of_owners: BTreeMap<u32, BTreeMap<&String, Failure>> = BTreeMap::new();
+        for ((_, owner), reader) in &self.readers {
+            of_owners
+                .entry(*owner)
+                .or_default()
+                .extend(reader.lost.iter().map(|(f, why)| (f, *why)));
+        }
+        of_owners.into_iter().filter_map(|(user, lost)| {
+            let (file, why) = lost.first_key_value()?;
+            let (file, files) = ((*file).clone(), lost.len() as u64);
+            Some(Warning::NoNames { user, file, files, reason: why.reason().into() })
+        })
     }
 }
 
@@ -246,15 +281,16 @@ fn called(query: &Query<'_>) -> String {
     }
 }
 
-impl User {
-    /// Has the worker read these files and answer what `ask` asks.
+impl Reader {
+    /// Has the worker read these files and answer what `ask` asks; then it forgets them.
     fn of_file(
         &mut self,
+        spent: &mut Spent,
         request: &Request,
         files: &[File],
         ask: impl FnOnce(&mut Worker) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        if self.is_spent() {
+        if self.failures >= MAX_FAILURES || spent.is_all() {
             return Err(Failure::TooMuch);
         }
         let mut worker = match self.worker.take() {
@@ -266,9 +302,11 @@ impl User {
             },
         };
         let before = worker.cpu();
-        worker.ends_at = before + FILE_CPU.min(USER_CPU.saturating_sub(self.cpu));
+        worker.ends_at = before + FILE_CPU.min(USER_CPU.saturating_sub(spent.cpu));
         let asked = worker.open(request, files).and_then(|()| ask(&mut worker));
-        self.cpu += worker.cpu().saturating_sub(before);
+        // One that has died meanwhile is found so by who asks next.
+        let _ = worker.open(&Request::Forget, &[]);
+        spent.cpu += worker.cpu().saturating_sub(before);
         match asked {
             Ok(()) => self.worker = Some(worker),
             Err(_) => self.failures += 1,

@@ -25,9 +25,11 @@ const SMALL_BYTES: u64 = 64 << 20;
 /// How much larger than its place on the disk a file can be that has no holes: some file systems compress.
 const MAX_COMPRESSION: u64 = 32;
 
-/// The file of a mapping: the one that was mapped, whoever finds it where; else one of the same build id, which the user of
-/// the process may read. Without a build id only the file itself counts. The package of its debugging information, of the same
-/// owner, comes behind it.
+const ROOT: u32 = 0;
+
+/// The file of a mapping: the one that was mapped, whoever finds it where; else one of the same build id, of root or of the user of the
+/// process: anybody can give a file a build id. The user may read it, in its place. Without a build id only the file itself counts. The
+/// package of its debugging information, of the same owner, comes behind it.
 pub(super) fn program(pid: Pid, user: Option<u32>, mapping: &Mapping) -> Option<Vec<File>> {
     let is_its = |file: &File| {
         !mapping.build_id.is_empty()
@@ -44,8 +46,17 @@ pub(super) fn program(pid: Pid, user: Option<u32>, mapping: &Mapping) -> Option<
     let is_its_own = its_own.is_some();
     let held = its_own.or_else(|| here(&mapping.path))?;
     let facts = held.facts()?;
-    let may_read = facts.is_public || user == Some(facts.owner);
-    if !is_mapped(&held) && (mapping.build_id.is_empty() || !may_read) {
+    let is_trusted = || {
+        let owner = Some(facts.owner);
+        !mapping.build_id.is_empty()
+            && (owner == Some(ROOT) || owner == user)
+            && may_reach(Path::new(&mapping.path), user)
+    };
+    let may_read = match is_mapped(&held) {
+        true => facts.may_be_read_by(user) || facts.is_for_its_group,
+        false => facts.may_be_read_by(user) && is_trusted(),
+    };
+    if !may_read {
         return None;
     }
     let file = held.open().filter(|file| is_mapped(&held) || is_its(file))?;
@@ -57,6 +68,15 @@ pub(super) fn program(pid: Pid, user: Option<u32>, mapping: &Mapping) -> Option<
     let files = [Some(file), package.and_then(|package| package.open())];
     let files: Vec<File> = files.into_iter().flatten().collect();
     files.iter().all(is_worth_reading).then_some(files)
+}
+
+/// Whether a user may look a path up, by the rights of all directories on it.
+fn may_reach(path: &Path, user: Option<u32>) -> bool {
+    let may_search = |directory: &Path| {
+        let facts = ForeignFile::here(directory).and_then(|held| held.facts());
+        facts.is_some_and(|facts| facts.may_be_searched_by(user))
+    };
+    path.ancestors().skip(1).all(may_search)
 }
 
 /// What is read of a file takes about as much memory, and a file with holes takes nothing of whoever made it.
@@ -169,6 +189,54 @@ mod tests {
             assert!(is_found(user().unwrap()));
             assert_eq!(is_found(user().unwrap() + 1), other, "{mode:o}");
         }
+    }
+
+    /// A program that its user may execute and not read has no names, and one for a group has.
+    #[test]
+    fn what_was_mapped_may_be_unreadable() {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::copy("/bin/sleep", file.path()).unwrap();
+        let is_found = |mode, user| {
+            let rights = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(file.path(), rights).unwrap();
+            program(OWN(), user, &mapped(file.path(), "")).is_some()
+        };
+        let other = user().map(|user| user + 1);
+        let expected =
+            [(0o755, true), (0o711, false), (0o751, false), (0o750, true), (0o700, false)];
+        for (mode, may_read) in expected {
+            assert_eq!(is_found(mode, other), may_read, "{mode:o}");
+            assert!(is_found(mode, user()), "its owner");
+        }
+    }
+
+    /// In the place of a file only its user's own counts, and root's, where its user finds it.
+    #[test]
+    fn anybody_can_give_a_file_a_build_id() {
+        use std::os::unix::fs::{PermissionsExt as _, chown};
+
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let open = |mode| {
+            let rights = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(folder.path(), rights).unwrap();
+        };
+        let path = folder.path().join("program");
+        std::fs::copy("/bin/sleep", &path).unwrap();
+        let id = build_id::of_opened(&File::open(&path).unwrap()).unwrap();
+        let is_found = |owner| {
+            chown(&path, Some(owner), None).unwrap();
+            let elsewhere = Mapping { file: None, ..mapped(&path, &id) };
+            program(OWN(), Some(7), &elsewhere).is_some()
+        };
+        open(0o755);
+        assert_eq!([0, 7, 8].map(is_found), [true, true, false]);
+        open(0o700);
+        assert_eq!([0, 7].map(is_found), [false, false], "a closed directory");
     }
 
     #[test]

@@ -169,7 +169,7 @@ fn a_worker_that_fails_costs_a_file_its_names() {
         // Somebody who is there, and says nothing itself.
         let process = Command::new("sleep").arg("1000").spawn().unwrap();
         let worker = Worker { socket, process, ends_at: Duration::ZERO };
-        let mut user = User { worker: Some(worker), ..User::default() };
+        let mut user = Reader { worker: Some(worker), ..Reader::default() };
         let thread = std::thread::spawn(move || {
             wire::receive(&theirs).unwrap();
             wire::receive(&theirs).unwrap();
@@ -177,7 +177,7 @@ fn a_worker_that_fails_costs_a_file_its_names() {
                 wire::send(&theirs, said, &[], SendFlags::empty()).unwrap();
             }
         });
-        let failed = user.of_file(&Request::Program, &file, |worker| {
+        let failed = user.of_file(&mut Spent::default(), &Request::Program, &file, |worker| {
             worker.ask(&[query], &[0]).map(|answers| assert_eq!(answers.len(), 1))
         });
         thread.join().unwrap();
@@ -245,9 +245,13 @@ fn a_worker_may_be_killed_at_any_moment() {
 
 #[test]
 fn who_fails_over_and_over_is_not_asked_again() {
-    let mut user = User { failures: MAX_FAILURES, ..User::default() };
-    let failed = user.of_file(&Request::Program, &[], |_| unreachable!("nobody is asked"));
-    assert_eq!(failed, Err(Failure::TooMuch));
+    let asked = |failures, cpu| {
+        let mut reader = Reader { failures, ..Reader::default() };
+        let mut spent = Spent { cpu, ..Spent::default() };
+        reader.of_file(&mut spent, &Request::Program, &[], |_| unreachable!("nobody is asked"))
+    };
+    assert_eq!(asked(MAX_FAILURES, Duration::ZERO), Err(Failure::TooMuch));
+    assert_eq!(asked(0, USER_CPU), Err(Failure::TooMuch));
 }
 
 /// A worker that is stopped, as one that waits for a file system, and one that does not come to an end.
@@ -270,7 +274,7 @@ fn a_worker_has_no_rights() {
     let mut names = Names::new(&users, &mapped);
     let found = names.ask(&[Query { pid: own(), mapping, what: What::Call, address: here }]);
     assert!(!found[0].symbols.is_empty());
-    let workers = names.users.values().filter_map(|user| user.worker.as_ref());
+    let workers = names.readers.values().filter_map(|reader| reader.worker.as_ref());
     let [worker] = workers.collect::<Vec<_>>()[..] else { panic!("one user, one worker") };
     let task = std::fs::read_dir(format!("/proc/{}/task", worker.process.id())).unwrap();
     let status = |path: &std::path::Path| std::fs::read_to_string(path.join("status")).unwrap();
@@ -439,11 +443,63 @@ fn a_damaged_library_costs_its_own_names_alone() {
         let found = names.ask(&queries);
         assert!(!found[5].symbols.is_empty(), "the library that is not damaged has its names");
         named += found[..4].iter().filter(|answer| !answer.symbols.is_empty()).count();
-        let user = &names.users[&user()];
-        failures += user.failures;
-        most_cpu = most_cpu.max(user.cpu);
-        assert!(user.cpu < USER_CPU, "{:?}", user.cpu);
+        let of_user = Some(user());
+        failures += names.readers[&(of_user, user())].failures;
+        let cpu = names.spent[&of_user].cpu;
+        most_cpu = most_cpu.max(cpu);
+        assert!(cpu < USER_CPU, "{cpu:?}");
     }
     println!("{failures} workers ended, {named} names were found, {most_cpu:?} at most");
     assert!(named > 0, "what is damaged a little still has names");
+}
+
+/// What one user's processes have mapped costs nobody else a name, though the files are the same owner's.
+#[test]
+fn what_a_user_uses_up_others_have_still() {
+    start_workers();
+    let (_hostile, in_hostile) = on_disk(&deep(2_000_000));
+    let libraries = small_libraries();
+    let (honest, function) = libraries.iter().find_map(|file| Some((file, first(file)?))).unwrap();
+    let (_honest, in_honest) = on_disk(honest);
+    let theirs = Pid(i32::MAX);
+    let (users, mapped) = ([(own(), user()), (theirs, user() + 1)].into(), HashMap::new());
+    let mut names = Names::new(&users, &mapped);
+    let query = |pid, mapping, address| Query { pid, mapping, what: What::Frames, address };
+    for _ in 0..=MAX_FAILURES {
+        assert_eq!(names.ask(&[query(theirs, &in_hostile, CODE + 1)]), [Answer::default()]);
+    }
+    let both = [query(theirs, &in_honest, function), query(own(), &in_honest, function)];
+    let has_names =
+        names.ask(&both).iter().map(|answer| !answer.symbols.is_empty()).collect::<Vec<_>>();
+    assert_eq!(has_names, [false, true]);
+}
+
+/// What a file is read for is forgotten, and there are few workers, whoever the processes belong to.
+#[test]
+fn idle_workers_are_few_and_small() {
+    start_workers();
+    let (_large, in_large) = on_disk(&synthetic::program::inflated(program::MAX_INFLATED_BYTES));
+    let pids: Vec<Pid> = (0..2 * MAX_WORKERS as i32).map(|n| Pid(i32::MAX - n)).collect();
+    let users = pids.iter().map(|pid| (*pid, (i32::MAX - pid.0) as u32)).collect();
+    let mapped = HashMap::new();
+    let mut names = Names::new(&users, &mapped);
+    for pid in pids {
+        names.ask(&[Query { pid, mapping: &in_large, what: What::Frames, address: CODE }]);
+    }
+    let workers: Vec<_> = names.readers.values().filter_map(|r| r.worker.as_ref()).collect();
+    assert!((1..=MAX_WORKERS).contains(&workers.len()), "{}", workers.len());
+    for worker in workers {
+        let path = format!("/proc/{}/status", worker.process.id());
+        let memory = || -> u64 {
+            let status = std::fs::read_to_string(&path).unwrap();
+            let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+            line.trim().trim_end_matches(" kB").parse().unwrap()
+        };
+        // It forgets when it is told so, which it may not have read yet.
+        let is_small = (0..2000).any(|_| {
+            std::thread::sleep(Duration::from_millis(5));
+            memory() < 100 << 10
+        });
+        assert!(is_small, "{} KiB", memory());
+    }
 }

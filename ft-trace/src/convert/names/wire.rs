@@ -50,6 +50,8 @@ pub(super) enum Request {
     Program,
     /// Read the map of a compiler that comes along.
     PerfMap,
+    /// Keep nothing of the last file.
+    Forget,
     /// Say what is at these addresses of a mapping of it: first address, the one behind the last, offset in the file.
     Ask(What, [u64; 3], Vec<u64>),
 }
@@ -59,6 +61,7 @@ impl Request {
         match self {
             Request::Program => vec![0],
             Request::PerfMap => vec![1],
+            Request::Forget => vec![3],
             Request::Ask(what, mapping, addresses) => {
                 let mut bytes = vec![2, *what as u8];
                 bytes.extend(mapping.iter().chain(addresses).flat_map(|n| n.to_le_bytes()));
@@ -71,6 +74,7 @@ impl Request {
         match bytes {
             [0] => Some(Request::Program),
             [1] => Some(Request::PerfMap),
+            [3] => Some(Request::Forget),
             [2, what, rest @ ..] => {
                 let (numbers, []) = rest.as_chunks::<8>() else { return None };
                 let mut numbers = numbers.iter().map(|bytes| u64::from_le_bytes(*bytes));
@@ -178,9 +182,12 @@ mod tests {
         let mut packet = Vec::new();
         assert!(answers().iter().all(|answer| encode(answer, &mut packet)));
         assert_eq!(decode(&packet), Some(answers()));
-        for request in
-            [Request::Program, Request::PerfMap, Request::Ask(What::Framed, [1, 2, 3], vec![4, 5])]
-        {
+        for request in [
+            Request::Program,
+            Request::PerfMap,
+            Request::Forget,
+            Request::Ask(What::Framed, [1, 2, 3], vec![4, 5]),
+        ] {
             assert_eq!(Request::decode(&request.encode()), Some(request));
         }
     }
@@ -199,7 +206,7 @@ mod tests {
             damaged[at] = 0xff;
             decode(&damaged);
         }
-        for bytes in [&[][..], &[3], &[2, 9], &[2, 0, 1], &[2, 0, 1, 2, 3, 4, 5, 6, 7, 8]] {
+        for bytes in [&[][..], &[4], &[2, 9], &[2, 0, 1], &[2, 0, 1, 2, 3, 4, 5, 6, 7, 8]] {
             assert_eq!(Request::decode(bytes), None, "{bytes:?}");
         }
     }

@@ -40,6 +40,7 @@ fn answer_all(socket: &impl AsFd) -> io::Result<()> {
         next = match request {
             Request::Program => of_program(&socket, files)?,
             Request::PerfMap => of_perf_map(&socket, files)?,
+            Request::Forget => self::request(&socket)?,
             Request::Ask(..) => return Err(io::ErrorKind::InvalidData.into()),
         };
     }

@@ -20,6 +20,8 @@ pub(crate) struct Trace {
     pub(crate) child: Vec<Event>,
     /// Events for which there was no room, as a reader that has no CPU leaves none.
     pub(crate) lost: u64,
+    /// Forked children that told no agent of themselves.
+    pub(crate) unknown_children: u32,
 }
 
 /// The library that Cargo has built for this test.
@@ -60,7 +62,13 @@ pub(crate) fn trace_with_losses(name: &str) -> Trace {
 
 /// Takes names and events until the program says that it is done.
 fn follow(child: &mut Child) -> Trace {
-    let mut trace = Trace { names: HashMap::new(), events: Vec::new(), child: Vec::new(), lost: 0 };
+    let mut trace = Trace {
+        names: HashMap::new(),
+        events: Vec::new(),
+        child: Vec::new(),
+        lost: 0,
+        unknown_children: 0,
+    };
     let (send, lines) = mpsc::channel();
     let output = BufReader::new(child.stdout.take().unwrap());
     let reader = std::thread::spawn(move || {
@@ -84,6 +92,8 @@ fn follow(child: &mut Child) -> Trace {
     reader.join().unwrap().unwrap();
     trace.events.extend(memory.iter_mut().flat_map(Memory::take));
     trace.lost = memory.as_ref().map_or(0, Memory::lost);
+    trace.unknown_children =
+        memory.as_ref().map_or(0, |memory| memory.shared().0.unknown_children.load(Relaxed));
     if let Some(&child) = trace.names.get("child") {
         trace.child = Memory::of(child as u32).take();
     }
