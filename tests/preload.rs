@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use ft_trace::Mark;
 use ft_trace::store::Trace;
-use ft_trace::tables::{CriticalSection, LossOrigin, LossRow, Mark, SymbolRow};
+use ft_trace::tables::{CriticalSection, LossOrigin, LossRow, SymbolRow};
 use ft_trace::warning::Warning;
 
 use ft_tests::built::preload as library;
@@ -125,7 +126,7 @@ fn a_child_that_cannot_be_recorded_is_a_loss_of_unknown_number() {
     let trace = Trace::open(&trace).unwrap();
     let losses: Vec<LossRow> = trace.rows().map(|row| row.unwrap()).collect();
     let [loss] = &losses[..] else { panic!("{losses:?}") };
-    assert_eq!((loss.origin, &*loss.what, loss.count.0), (LossOrigin::Child, "not recorded", 0));
+    assert_eq!((loss.origin, &*loss.what, loss.count), (LossOrigin::Child, "not recorded", 0));
     let holds: Vec<CriticalSection> = trace.rows().map(|row| row.unwrap()).collect();
     assert_eq!(holds.len(), 10);
     assert!(holds.iter().all(|hold| hold.mark == Mark::Exact), "the parent's own are whole");

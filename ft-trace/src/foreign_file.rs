@@ -9,6 +9,7 @@
 //! - Then the kernel is asked what it is ([`Facts`]): whoever opens it compares that with what it must be.
 //! - Only a regular file is opened, without waiting for the holder of a lease, and none of a file system in which
 //!   reading does something or shows what the kernel hides (procfs, sysfs and the like).
+//! - Nothing is looked up where a program of some user answers for the files ([`Mounts`]), which may never answer.
 //!
 //! The file may still lie on a file system that does not answer: whoever must not wait has it done aside.
 
@@ -22,6 +23,7 @@ use rustix::fs::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::mounts::Mounts;
 use crate::spool::mapping::Mapping;
 use crate::vdso;
 
@@ -104,7 +106,9 @@ impl ForeignFile {
         }
         let mapped = format!("/proc/{pid}/map_files/{start:x}-{end:x}");
         if let Ok(held) = open(mapped, HELD, Mode::empty()) {
-            return Some(ForeignFile(held));
+            let held = ForeignFile(held);
+            let device = held.facts()?.key.device;
+            return (!Mounts::of(pid).ask_a_program_of(device)).then_some(held);
         }
         if *is_gone {
             let program = format!("/proc/{pid}/exe");
@@ -120,6 +124,9 @@ impl ForeignFile {
 
     /// What a process finds at an absolute path: in its own root directory, by no symbolic link.
     pub fn of_process(pid: i32, path: &str) -> Option<ForeignFile> {
+        if Mounts::of(pid).ask_a_program_at(path) {
+            return None;
+        }
         let root = open(format!("/proc/{pid}/root"), HELD, Mode::empty()).ok()?;
         let inside =
             ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS;
@@ -129,6 +136,9 @@ impl ForeignFile {
     /// What we find ourselves at an absolute path, by no symbolic link.
     pub fn here(path: &Path) -> Option<ForeignFile> {
         let no_links = ResolveFlags::NO_SYMLINKS;
+        if Mounts::own().ask_a_program_at(path.to_str()?) {
+            return None;
+        }
         let held = path.is_absolute().then(|| openat2(CWD, path, HELD, Mode::empty(), no_links));
         held?.ok().map(ForeignFile)
     }

@@ -2,20 +2,36 @@
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
+use std::io::{self, Write};
 
-/// Neither seen nor without effect on what stands beside it: marks of direction, and characters of no width (Unicode's category
-/// Cf, as far as it has such).
-fn is_invisible(char: char) -> bool {
+use serde::Serialize;
+
+/// Neither seen nor without effect on what stands beside it: marks of direction, characters of no width, and fillers (Unicode's category
+/// Cf, and what shows nothing of others).
+pub fn is_invisible(char: char) -> bool {
     matches!(
         char,
         '\u{ad}'
+            | '\u{600}'..='\u{605}'
             | '\u{61c}'
+            | '\u{6dd}'
+            | '\u{70f}'
+            | '\u{890}'..='\u{891}'
+            | '\u{8e2}'
+            | '\u{115f}'..='\u{1160}'
             | '\u{180e}'
             | '\u{200b}'..='\u{200f}'
             | '\u{2028}'..='\u{202e}'
             | '\u{2060}'..='\u{206f}'
+            | '\u{3164}'
             | '\u{feff}'
+            | '\u{ffa0}'
             | '\u{fff9}'..='\u{fffb}'
+            | '\u{110bd}'
+            | '\u{110cd}'
+            | '\u{13430}'..='\u{1343f}'
+            | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}'
             | '\u{e0000}'..='\u{e007f}'
     )
 }
@@ -38,9 +54,71 @@ pub fn legible(text: &str) -> Cow<'_, str> {
     shown.into()
 }
 
+/// Writes a value as JSON in which control and invisible characters are escaped, so that a terminal obeys none and a reader of JSON has
+/// all.
+///
+/// # Errors
+///
+/// When `out` has one.
+pub fn write_json(out: impl Write, value: &impl Serialize) -> io::Result<()> {
+    Ok(serde_json::to_writer(Escaping(out), value)?)
+}
+
+/// The same, indented.
+///
+/// # Errors
+///
+/// When `out` has one.
+pub fn write_json_pretty(out: impl Write, value: &impl Serialize) -> io::Result<()> {
+    Ok(serde_json::to_writer_pretty(Escaping(out), value)?)
+}
+
+/// Passes on JSON, of which each piece consists of whole characters. Where one is to be escaped it is in a text: there is no other place for
+/// it.
+struct Escaping<W>(W);
+
+impl<W: Write> Write for Escaping<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let is_escaped = |char: char| char >= '\x7f' && (char.is_control() || is_invisible(char));
+        let text = std::str::from_utf8(bytes).unwrap_or_default();
+        if !text.contains(is_escaped) {
+            self.0.write_all(bytes)?;
+            return Ok(bytes.len());
+        }
+        for char in text.chars() {
+            let mut units = [0; 2];
+            match is_escaped(char) {
+                true => char
+                    .encode_utf16(&mut units)
+                    .iter()
+                    .try_for_each(|unit| write!(self.0, "\\u{unit:04x}"))?,
+                false => write!(self.0, "{char}")?,
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn json_has_all_and_a_terminal_obeys_none() {
+        let text = "q\u{9b}31m\u{202e}\u{e0041} \u{1b}\u{7f}\u{e4}\u{65e5} \u{1d174}";
+        let mut json = Vec::new();
+        write_json(&mut json, &[text]).unwrap();
+        let json = String::from_utf8(json).unwrap();
+        assert_eq!(
+            json,
+            "[\"q\\u009b31m\\u202e\\udb40\\udc41 \\u001b\\u007f\u{e4}\u{65e5} \\ud834\\udd74\"]"
+        );
+        assert_eq!(serde_json::from_str::<[String; 1]>(&json).unwrap(), [text]);
+    }
 
     #[test]
     fn what_cannot_be_seen_is_shown() {

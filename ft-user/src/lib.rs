@@ -190,6 +190,10 @@ mod guard;
 pub mod handover;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod intern;
+#[cfg_attr(
+    any(ft_off, not(feature = "sleds"), not(target_arch = "x86_64")),
+    allow(dead_code, reason = "what is left out needs some of them")
+)]
 mod kernel;
 #[doc(hidden)]
 pub mod layout;

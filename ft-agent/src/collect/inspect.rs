@@ -289,8 +289,10 @@ impl Inspected {
         known.mappings.clone_from(&mappings);
         let mut told = mappings;
         told.iter_mut().for_each(|mapping| files.tell(self.pid, mapping));
-        let user = Some(self.user);
-        Some(Mappings { pid: self.pid, ts: monotonic_ns(), user, mappings: told })
+        let (pid, user) = (self.pid, Some(self.user));
+        let stat = discover::read(&format!("/proc/{pid}/stat"));
+        let start_time = discover::start_time(&stat).unwrap_or(0);
+        Some(Mappings { pid, ts: monotonic_ns(), user, start_time, mappings: told })
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {

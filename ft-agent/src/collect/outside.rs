@@ -22,6 +22,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 use ft_trace::bytes::{u16_at, u32_at, u64_at};
+use ft_trace::mounts::Mounts;
 use ft_user::directory::MAX_STRING_BYTES;
 use ft_user::layout::{
     Arg, ArgType, MAX_ARGS, PAGE, SiteKind, SiteMeta, SiteRecord, Sled, TRIGGER_BYTES, commit,
@@ -98,7 +99,28 @@ impl Site {
 pub fn sites(pid: i32) -> io::Result<Vec<Site>> {
     let maps = maps::read(pid)?;
     let memory = File::open(format!("/proc/{pid}/mem"))?;
-    Ok(scan(&maps, &|at, buffer| memory.read_exact_at(buffer, at).is_ok()))
+    let slow = answered_by_programs(&maps, &Mounts::of(pid));
+    Ok(scan(&maps, &|at, buffer| {
+        let end = at.saturating_add(buffer.len() as u64);
+        let is_slow = slow.iter().any(|range| range.start < end && at < range.end);
+        !is_slow && memory.read_exact_at(buffer, at).is_ok()
+    }))
+}
+
+/// What is mapped of files for which programs answer: to read it may take for ever.
+fn answered_by_programs(maps: &str, mounts: &Mounts) -> Vec<Range<u64>> {
+    if mounts.ask_no_program() {
+        return Vec::new();
+    }
+    let range = |line: &str| {
+        let mut fields = line.split_whitespace();
+        let (start, end) = fields.next()?.split_once('-')?;
+        let (major, minor) = fields.nth(2)?.split_once(':')?;
+        let number = |text| u64::from_str_radix(text, 16).ok();
+        let device = (number(major)? as u32, number(minor)? as u32);
+        mounts.ask_a_program_of(device).then_some(number(start)?..number(end)?)
+    };
+    maps.lines().filter_map(range).collect()
 }
 
 /// Where the starts of files lie in `maps` (proc_pid_maps(5)): this changes when a process loads or unloads an

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::io::{self, Write};
 
+use ft_trace::legible::{write_json, write_json_pretty};
 use serde::Serialize;
 
 use super::Result;
@@ -15,14 +16,15 @@ pub(crate) fn print<T: Display + Serialize>(json: bool, answer: &T) -> Result<()
 /// Prints an answer as indented JSON.
 pub(crate) fn print_json(answer: &impl Serialize) -> Result<()> {
     let mut out = io::BufWriter::new(io::stdout().lock());
-    serde_json::to_writer_pretty(&mut out, answer)?;
+    write_json_pretty(&mut out, answer)?;
     writeln!(out)?;
     Ok(out.flush()?)
 }
 
 /// Prints an answer as one line of JSON: the last, where others have written before.
 pub(crate) fn print_json_line(answer: &impl Serialize) -> Result<()> {
-    let mut line = serde_json::to_vec(answer)?;
+    let mut line = Vec::new();
+    write_json(&mut line, answer)?;
     line.push(b'\n');
     Ok(io::stdout().write_all(&line)?)
 }

@@ -16,7 +16,7 @@ use super::time::Times;
 use crate::render::number::{count, dur};
 use crate::tracks::args;
 use ft_trace::ids::{Nanos, Pid, Tid};
-use ft_trace::legible::legible;
+use ft_trace::legible::{legible, write_json};
 use ft_trace::store::Trace;
 use ft_trace::stream::Timed;
 use ft_trace::tables::{Line, UserEvent};
@@ -143,7 +143,7 @@ impl<'a> Lines<'a> {
             text: &self.words,
             args,
         };
-        serde_json::to_writer(&mut *out, &object)?;
+        write_json(&mut *out, &object)?;
         out.write_all(b"\n")
     }
 }

@@ -29,7 +29,7 @@ pub(super) struct Registry {
     /// Program text of each process, everything that it ever had.
     pub(super) mappings: HashMap<Pid, Vec<Mapping>>,
     /// Users of the processes whose program text is known.
-    pub(super) users: HashMap<Pid, u32>,
+    pub(super) users: HashMap<Pid, Owner>,
     /// Losses that concern no segment.
     pub(super) losses: Vec<Loss>,
     /// Refused registrations, by user and reason.
@@ -72,6 +72,29 @@ struct Registered {
     rest: Vec<u8>,
 }
 
+/// Whose the process of a number is.
+#[derive(Debug, Default)]
+pub(super) struct Owner {
+    user: Option<u32>,
+    start_time: u64,
+    is_doubtful: bool,
+}
+
+impl Owner {
+    /// A process of this number belongs to this user.
+    fn add(&mut self, user: u32, start_time: u64) {
+        let is_other =
+            self.start_time != start_time && self.user.is_some_and(|known| known != user);
+        self.is_doubtful |= is_other;
+        (self.user, self.start_time) = (Some(user), start_time);
+    }
+
+    /// The user, if all processes of this number were the same user's: of others it is not known which of them had an address.
+    pub(super) fn user(&self) -> Option<u32> {
+        self.user.filter(|_| !self.is_doubtful)
+    }
+}
+
 impl Registry {
     /// Opens the registry of a spool and reads what is there.
     pub(super) fn open(spool: &Spool) -> Result<Registry, ReadError> {
@@ -108,7 +131,7 @@ impl Registry {
                 Frame::Thread(thread) => self.threads.push(thread),
                 Frame::Mappings(told) => {
                     if let Some(user) = told.user {
-                        self.users.insert(Pid(told.pid), user);
+                        self.users.entry(Pid(told.pid)).or_default().add(user, told.start_time);
                     }
                     let known = self.mappings.entry(Pid(told.pid)).or_default();
                     for mapping in told.mappings {
@@ -287,5 +310,24 @@ fn type_name(ty: ArgType) -> &'static str {
         ArgType::Str => "str",
         ArgType::Bytes => "bytes",
         _ => "unsigned",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_two_users_processes_with_one_number_nobodys_files_speak() {
+        let user = |told: &[(u32, u64)]| {
+            let mut owner = Owner::default();
+            told.iter().for_each(|&(user, start_time)| owner.add(user, start_time));
+            owner.user()
+        };
+        assert_eq!(user(&[]), None);
+        assert_eq!(user(&[(1, 10), (1, 20)]), Some(1));
+        assert_eq!(user(&[(0, 10), (7, 10)]), Some(7), "it has become another user");
+        assert_eq!(user(&[(7, 10), (1, 20)]), None);
+        assert_eq!(user(&[(7, 10), (1, 20), (1, 30)]), None);
     }
 }

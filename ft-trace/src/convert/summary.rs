@@ -59,7 +59,9 @@ pub(super) fn write(
     let calls = ledgers.values().flat_map(|l| &l.calls).copied().collect();
     let locks = ledgers.values().flat_map(|l| &l.locks).copied().collect();
     let functions = ledgers.values().flat_map(|l| &l.functions).copied().collect();
-    let mut in_files = Names::new(&registry.users, &registry.mappings);
+    let users = registry.users.iter().filter_map(|(pid, owner)| Some((*pid, owner.user()?)));
+    let users = users.collect();
+    let mut in_files = Names::new(&users, &registry.mappings);
     tables.whole(symbols::rows(calls, locks, functions, registry, &mut in_files))?;
     let addresses = ledgers.values().flat_map(|l| &l.frames).copied().collect();
     let (frames, binaries) = frames::rows(addresses, registry, &mut in_files);

@@ -11,6 +11,7 @@ use std::time::Instant;
 
 use super::Collector;
 use super::looks::LOOKS;
+use crate::collect::discover::start_time;
 use crate::collect::inspect::Inspected;
 use crate::collect::kernel::Kernel;
 
@@ -20,9 +21,16 @@ const MAX_LOCATED: usize = 4096;
 /// Looks that one round gives away, at most: addresses of the others come again.
 const LOCATED_AT_ONCE: usize = 64;
 
-/// Processes, by number: what was recorded of them, and when they are looked at again.
+/// Processes, by number: what was recorded of them, which they are, and when they are looked at again.
 #[derive(Debug, Default)]
-pub(super) struct Located(HashMap<u32, (Arc<Inspected>, Instant)>);
+pub(super) struct Located(HashMap<u32, (Arc<Inspected>, Life, Instant)>);
+
+/// What distinguishes a process from those that have its number before and after it: its user, and when it began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Life {
+    user: u32,
+    start_time: u64,
+}
 
 impl Collector {
     /// Has the processes looked at whose addresses were drained.
@@ -32,7 +40,7 @@ impl Collector {
         for pid in chained.executed {
             located.0.remove(&pid);
         }
-        located.look(chained.processes, Instant::now(), subject, |subject| intake.locate(subject));
+        located.look(chained.processes, Instant::now(), life, |subject| intake.locate(subject));
     }
 }
 
@@ -42,34 +50,38 @@ impl Located {
         &mut self,
         processes: impl IntoIterator<Item = u32>,
         now: Instant,
-        subject: impl Fn(u32) -> Option<Arc<Inspected>>,
+        life: impl Fn(u32) -> Option<Life>,
         mut locate: impl FnMut(&Arc<Inspected>) -> bool,
     ) {
         let located = &mut self.0;
         if located.len() > MAX_LOCATED {
-            located.retain(|_, (_, next)| *next > now);
+            located.retain(|_, (.., next)| *next > now);
         }
         let mut left = LOCATED_AT_ONCE;
         for pid in processes {
-            let due = located.get(&pid).is_none_or(|(_, next)| *next <= now);
+            let due = located.get(&pid).is_none_or(|(.., next)| *next <= now);
             if !due || left == 0 || located.len() > 2 * MAX_LOCATED {
                 continue;
             }
             left -= 1;
-            let known = located.get(&pid).map(|(subject, _)| subject.clone());
-            let Some(subject) = known.or_else(|| subject(pid)) else { continue };
+            let Some(life) = life(pid) else { continue };
+            let known = located.get(&pid).filter(|(_, before, _)| *before == life);
+            let known = known.map(|(subject, ..)| subject.clone());
+            let anew = || i32::try_from(pid).map(|pid| Arc::new(Inspected::new(pid, life.user)));
+            let Ok(subject) = known.map_or_else(anew, Ok) else { continue };
             if locate(&subject) {
-                located.insert(pid, (subject, now + LOOKS));
+                located.insert(pid, (subject, life, now + LOOKS));
             }
         }
     }
 }
 
-/// The process of this number; `None` when it has ended.
-fn subject(pid: u32) -> Option<Arc<Inspected>> {
+/// Which process has this number; `None` when it has ended.
+fn life(pid: u32) -> Option<Life> {
     // The directory belongs to its effective user (proc(5)).
     let user = std::fs::metadata(format!("/proc/{pid}")).ok()?.uid();
-    Some(Arc::new(Inspected::new(i32::try_from(pid).ok()?, user)))
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    Some(Life { user, start_time: start_time(&stat)? })
 }
 
 #[cfg(test)]
@@ -78,13 +90,32 @@ mod tests {
 
     /// How many of these processes are looked at.
     fn look(located: &mut Located, processes: std::ops::Range<u32>, now: Instant) -> usize {
-        let subject = |pid| Some(Arc::new(Inspected::new(pid as i32, 0)));
+        let life = |_| Some(Life { user: 0, start_time: 1 });
         let mut looks = 0;
-        located.look(processes, now, subject, |_| {
+        located.look(processes, now, life, |_| {
             looks += 1;
             true
         });
         looks
+    }
+
+    #[test]
+    fn a_number_that_another_process_has_is_looked_at_as_its_own() {
+        let (mut located, begin) = (Located::default(), Instant::now());
+        let mut looked_at = |user, start_time, after: u32| {
+            let life = |_| Some(Life { user, start_time });
+            let mut found = None;
+            located.look([7], begin + after * LOOKS, life, |subject| {
+                found = Some(subject.clone());
+                true
+            });
+            found.expect("it is due")
+        };
+        let first = looked_at(1, 10, 0);
+        assert!(Arc::ptr_eq(&first, &looked_at(1, 10, 1)));
+        let second = looked_at(1, 11, 2);
+        assert!(!Arc::ptr_eq(&first, &second), "it began later");
+        assert!(!Arc::ptr_eq(&second, &looked_at(2, 11, 3)), "it is another user's");
     }
 
     #[test]
