@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use arrow_array::RecordBatch;
@@ -173,6 +174,17 @@ fn first_key(path: &Path, keys: &Range<i64>) -> Result<Option<i64>> {
 /// Most memory that a column of a row group may take, bytes: of those that we write the largest take some MB.
 const MAX_COLUMN_BYTES: i64 = 512 << 20;
 
+/// Most bytes of a footer: of those that we write the largest have some 100 KB.
+const MAX_FOOTER_BYTES: u32 = 16 << 20;
+
+/// How long a file says that its footer is: eight bytes before its end (parquet.apache.org, File Format).
+fn footer_bytes(file: &File) -> Option<u32> {
+    let at = file.metadata().ok()?.len().checked_sub(8)?;
+    let mut bytes = [0; 4];
+    file.read_exact_at(&mut bytes, at).ok()?;
+    Some(u32::from_le_bytes(bytes))
+}
+
 /// Smallest and largest key of a row group.
 fn key_range(group: &RowGroupMetaData) -> Option<(i64, i64)> {
     match group.columns().first()?.statistics()? {
@@ -184,6 +196,9 @@ fn key_range(group: &RowGroupMetaData) -> Option<(i64, i64)> {
 
 fn open(path: &Path) -> Result<ParquetRecordBatchReaderBuilder<File>> {
     let file = dir::open_regular(path).map_err(io_error("open", path))?;
+    if footer_bytes(&file).is_some_and(|bytes| bytes > MAX_FOOTER_BYTES) {
+        return Err(damaged(path)("its footer is larger than any that we write".into()));
+    }
     let builder = ParquetRecordBatchReaderBuilder::try_new(file);
     let builder = builder.map_err(|e| damaged(path)(e.to_string()))?;
     let mut columns = builder.metadata().row_groups().iter().flat_map(RowGroupMetaData::columns);
@@ -203,8 +218,16 @@ fn is_too_large(bytes: i64) -> bool {
 }
 
 /// These columns of a part, of the row groups that may hold one of `keys`.
-fn batches(path: &Path, columns: &[Field], keys: &Range<i64>) -> Result<ParquetRecordBatchReader> {
-    let builder = open(path)?;
+fn batches<R: Row>(path: &Path, keys: &Range<i64>) -> Result<ParquetRecordBatchReader> {
+    let (builder, columns) = (open(path)?, R::columns());
+    // Before it is decoded: a name that stands in each row takes its length for each where it is no dictionary.
+    let is_other = |column: &Field| {
+        let found = builder.schema().field_with_name(column.name());
+        found.is_ok_and(|found| found.data_type() != column.data_type())
+    };
+    if columns.iter().any(is_other) {
+        return Err(others::<R>(path));
+    }
     let groups = builder.metadata().row_groups().iter().enumerate().filter_map(|(i, group)| {
         let (min, max) = key_range(group)?;
         (min < keys.end && keys.start <= max).then_some(i)
@@ -225,6 +248,11 @@ fn next_batch(reader: &mut ParquetRecordBatchReader, path: &Path) -> Result<Opti
     reader.next().transpose().map_err(|e| damaged(path)(e.to_string()))
 }
 
+/// What is wrong with a part of another table.
+fn others<R: Row>(path: &Path) -> StoreError {
+    damaged(path)(format!("its columns are not those of `{}`", R::TABLE))
+}
+
 /// An open part.
 struct Cursor<R: Row> {
     number: usize,
@@ -240,7 +268,7 @@ struct Cursor<R: Row> {
 impl<R: Row> Cursor<R> {
     fn open(part: UnreadPart, keys: &Range<i64>) -> Result<Cursor<R>> {
         let UnreadPart { number, path, .. } = part;
-        let reader = batches(&path, &R::columns(), keys)?;
+        let reader = batches::<R>(&path, keys)?;
         Ok(Cursor { number, path, reader, batch: None, rows: 0, row: 0, head: None })
     }
 
@@ -253,9 +281,7 @@ impl<R: Row> Cursor<R> {
             };
             // The columns of a projection come in the order of the file, which is that of the table.
             let bound = R::bind(&mut batch.columns().iter(), names);
-            let other =
-                || damaged(&self.path)(format!("its columns are not those of `{}`", R::TABLE));
-            self.batch = Some(bound.ok_or_else(other)?);
+            self.batch = Some(bound.ok_or_else(|| others::<R>(&self.path))?);
             (self.row, self.rows) = (0, batch.num_rows());
         }
         self.head = self.batch.as_ref().map(|batch| R::get(batch, self.row));

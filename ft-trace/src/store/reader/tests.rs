@@ -1,3 +1,9 @@
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, StringArray};
+use arrow_schema::{DataType, Schema};
+use parquet::arrow::ArrowWriter;
+
 use super::*;
 use crate::dir::Dir;
 use crate::event::LeanUserEvent;
@@ -119,6 +125,39 @@ fn check(prepare: impl FnOnce(&Path), expected: &str) {
     assert!(error.to_string().contains(expected), "{error}");
 }
 
+/// A text of some MB that stands in each row would take as much for each where it is no dictionary. So that is seen by the footer: the rows
+/// of this file are damaged, and nobody notices.
+#[test]
+fn columns_of_another_type_are_not_decoded() {
+    check(
+        |dir| {
+            write(dir, 0, &[event(1, 0)]);
+            trace(dir);
+            let path = part_path(dir, "user_events", 0);
+            let mut whole = batches::<UserEvent>(&path, &(0..10)).unwrap();
+            let whole = whole.next().unwrap().unwrap();
+            let as_text = |(field, column): (&Arc<Field>, &ArrayRef)| match field.data_type() {
+                DataType::Dictionary(..) => {
+                    let field = Field::new(field.name(), DataType::Utf8, true);
+                    (field, Arc::new(StringArray::from(vec!["x"])) as ArrayRef)
+                }
+                _ => (field.as_ref().clone(), column.clone()),
+            };
+            let schema = whole.schema();
+            let columns = schema.fields().iter().zip(whole.columns()).map(as_text);
+            let (fields, columns): (Vec<_>, Vec<_>) = columns.unzip();
+            let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).unwrap();
+            let file = fs::File::create(&path).unwrap();
+            let mut writer = ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+            writer.write(&batch).unwrap();
+            writer.close().unwrap();
+            let file = fs::File::options().write(true).open(&path).unwrap();
+            file.write_all_at(&[0xff; 60], 4).unwrap();
+        },
+        "its columns are not those of `user_events`",
+    );
+}
+
 #[test]
 fn what_cannot_be_read_is_named_with_its_remedy() {
     let whole = |dir: &Path| {
@@ -141,6 +180,18 @@ fn what_cannot_be_read_is_named_with_its_remedy() {
             fs::write(&path, &bytes[..bytes.len() - 9]).unwrap();
         },
         "part-00000.parquet is damaged",
+    );
+    check(
+        |dir| {
+            whole(dir);
+            // A file of holes, whose footer is said to fill it.
+            let path = part_path(dir, "user_events", 0);
+            let file = fs::File::options().write(true).open(&path).unwrap();
+            file.set_len(3 << 30).unwrap();
+            file.write_all_at(&u32::MAX.to_le_bytes(), (3 << 30) - 8).unwrap();
+            file.write_all_at(b"PAR1", (3 << 30) - 4).unwrap();
+        },
+        "its footer is larger than any that we write",
     );
     check(
         |dir| {
