@@ -194,7 +194,7 @@ const OPENED: [(&str, &str); 15] = [
 ];
 
 /// Adds the lines of the sources below a directory that open a file by its path, but for their tests, and but for files of
-/// `/proc` and `/sys` that are named in the line itself.
+/// `/proc` and `/sys` that are named in the line itself, and are no links to others.
 fn opening(dir: &Path, found: &mut Vec<(String, String)>) {
     const CALLS: [&str; 8] = [
         "File::open(",
@@ -219,8 +219,10 @@ fn opening(dir: &Path, found: &mut Vec<(String, String)>) {
             let text = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
             let opens = |line: &&str| {
                 let is_code = !line.starts_with("//") && !line.contains("fn open(");
-                let of_kernel =
-                    ["\"/proc/", "\"/sys/", "open()"].iter().any(|path| line.contains(path));
+                let has = |parts: &[&str]| parts.iter().any(|part| line.contains(part));
+                // What links there lead to is whatever a process has.
+                let leads_away = has(&["/fd/", "/map_files", "/root", "/cwd", "/exe"]);
+                let of_kernel = has(&["\"/proc/", "\"/sys/", "open()"]) && !leads_away;
                 is_code && !of_kernel && CALLS.iter().any(|call| line.contains(call))
             };
             let lines = text.lines().map(str::trim).filter(opens);

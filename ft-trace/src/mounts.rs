@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{self, Read as _};
 
 /// Most of a list of mounts that is read, bytes: some thousand are usual on large machines.
 const MAX_BYTES: u64 = 16 << 20;
@@ -22,20 +22,20 @@ pub struct Mounts {
 impl Mounts {
     /// Those of a process; none where its list cannot be read.
     pub fn of(pid: i32) -> Mounts {
-        Mounts::read(&format!("/proc/{pid}/mountinfo"))
+        Mounts::read(File::open(format!("/proc/{pid}/mountinfo")))
     }
 
     /// Our own.
     pub fn own() -> Mounts {
-        Mounts::read("/proc/self/mountinfo")
+        Mounts::read(File::open("/proc/self/mountinfo"))
     }
 
-    fn read(path: &str) -> Mounts {
+    fn read(list: io::Result<File>) -> Mounts {
         let mut text = Vec::new();
-        let read = File::open(path).map(|file| file.take(MAX_BYTES).read_to_end(&mut text));
+        let read = list.and_then(|list| list.take(MAX_BYTES).read_to_end(&mut text));
         match read {
-            Ok(Ok(_)) => Mounts::parse(&String::from_utf8_lossy(&text)),
-            _ => Mounts::default(),
+            Ok(_) => Mounts::parse(&String::from_utf8_lossy(&text)),
+            Err(_) => Mounts::default(),
         }
     }
 
