@@ -69,15 +69,15 @@ pub struct Facts {
     pub owner: u32,
     /// How many names it has.
     pub links: u32,
-    /// Who does not belong to its group has no right to it, and who does may read it: a process that has it mapped belongs to the group,
-    /// unless it is its owner's or root's.
+    /// Its group may read it, and others have no right to it. Who has it mapped is in its group, or is its owner or root. (Where it has an
+    /// access control list, some of its group may only execute it.)
     pub is_for_its_group: bool,
     rights: u16,
     is_regular: bool,
 }
 
 impl Facts {
-    /// Whether everybody may, or this user as owner, or as root, by its own rights; the number of nobody stands for a user who is not known.
+    /// Whether this user may, as its owner, as root or as everybody, by its own rights. `None` is a user who is not known.
     pub fn may_be_read_by(&self, user: Option<u32>) -> bool {
         self.may(0o004, user)
     }
@@ -99,32 +99,31 @@ pub struct ForeignFile(OwnedFd);
 impl ForeignFile {
     /// What a process has mapped, or the [vDSO](vdso). `None` where it cannot be had: of a file that is gone, without
     /// CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN, unless it is the program that the process executes.
-    pub fn mapped(pid: i32, mapping: &Mapping) -> Option<ForeignFile> {
+    pub fn mapped(pid: i32, mapping: &Mapping, mounts: &Mounts) -> Option<ForeignFile> {
         let Mapping { start, end, path, is_gone, .. } = mapping;
         if path == vdso::NAME {
             return vdso::image_of(mapping).map(|image| ForeignFile(image.into()));
         }
         let mapped = format!("/proc/{pid}/map_files/{start:x}-{end:x}");
         if let Ok(held) = open(mapped, HELD, Mode::empty()) {
-            let held = ForeignFile(held);
-            let device = held.facts()?.key.device;
-            return (!Mounts::of(pid).ask_a_program_of(device)).then_some(held);
+            return ForeignFile(held).answered_by_nobody(mounts);
         }
         if *is_gone {
             let program = format!("/proc/{pid}/exe");
             let named = readlink(&program, Vec::new()).ok()?;
             let is_it = named.to_bytes().strip_suffix(b" (deleted)") == Some(path.as_bytes());
-            return is_it.then(|| open(program, HELD, Mode::empty()).ok().map(ForeignFile))?;
+            let held = is_it.then(|| open(program, HELD, Mode::empty()).ok().map(ForeignFile))?;
+            return held?.answered_by_nobody(mounts);
         }
         // Another file may be there by now, or for us.
-        let found = ForeignFile::of_process(pid, path)?;
+        let found = ForeignFile::of_process(pid, path, mounts)?;
         let is_it = mapping.inode == 0 || found.facts()?.key.inode == mapping.inode;
         is_it.then_some(found)
     }
 
-    /// What a process finds at an absolute path: in its own root directory, by no symbolic link.
-    pub fn of_process(pid: i32, path: &str) -> Option<ForeignFile> {
-        if Mounts::of(pid).ask_a_program_at(path) {
+    /// What a process with these mounts finds at an absolute path: in its own root directory, by no symbolic link.
+    pub fn of_process(pid: i32, path: &str, mounts: &Mounts) -> Option<ForeignFile> {
+        if mounts.ask_a_program_at(path) {
             return None;
         }
         let root = open(format!("/proc/{pid}/root"), HELD, Mode::empty()).ok()?;
@@ -133,10 +132,10 @@ impl ForeignFile {
         openat2(root, path, HELD, Mode::empty(), inside).ok().map(ForeignFile)
     }
 
-    /// What we find ourselves at an absolute path, by no symbolic link.
-    pub fn here(path: &Path) -> Option<ForeignFile> {
+    /// What we, who have these mounts, find at an absolute path, by no symbolic link.
+    pub fn here(path: &Path, mounts: &Mounts) -> Option<ForeignFile> {
         let no_links = ResolveFlags::NO_SYMLINKS;
-        if Mounts::own().ask_a_program_at(path.to_str()?) {
+        if mounts.ask_a_program_at(path.to_str()?) {
             return None;
         }
         let held = path.is_absolute().then(|| openat2(CWD, path, HELD, Mode::empty(), no_links));
@@ -146,6 +145,12 @@ impl ForeignFile {
     /// What a process has open, by one of the links in its `/proc/PID/fd` or `/proc/PID/map_files`.
     pub fn behind(link: &Path) -> rustix::io::Result<ForeignFile> {
         open(link, HELD, Mode::empty()).map(ForeignFile)
+    }
+
+    /// Itself, if no program answers for its file system.
+    fn answered_by_nobody(self, mounts: &Mounts) -> Option<ForeignFile> {
+        let device = self.facts()?.key.device;
+        (!mounts.ask_a_program_of(device)).then_some(self)
     }
 
     /// What the kernel knows of it already: its file system is not asked.
@@ -244,12 +249,12 @@ mod tests {
         mkfifoat(CWD, &fifo, Mode::RWXU).unwrap();
         // Nobody writes to it: to open it would take for ever.
         for path in [&*fifo, Path::new("/dev/zero"), Path::new("/dev/ptmx"), dir.path()] {
-            let held = ForeignFile::here(path).unwrap();
+            let held = ForeignFile::here(path, &Mounts::default()).unwrap();
             assert!(held.open().is_none(), "{path:?}");
             assert!(regular(path).is_none(), "{path:?}");
         }
-        assert!(ForeignFile::here(Path::new("/nonexistent")).is_none());
-        assert!(ForeignFile::here(Path::new("relative")).is_none());
+        assert!(ForeignFile::here(Path::new("/nonexistent"), &Mounts::default()).is_none());
+        assert!(ForeignFile::here(Path::new("relative"), &Mounts::default()).is_none());
     }
 
     #[test]
@@ -257,7 +262,7 @@ mod tests {
         // What they show, or what reading does, is for whoever may read them.
         let paths = ["maps", "syscall", "status"].map(|name| format!("/proc/{}/{name}", own()));
         for path in paths.iter().map(Path::new).chain([Path::new("/sys/kernel/uevent_seqnum")]) {
-            let held = ForeignFile::here(path).unwrap();
+            let held = ForeignFile::here(path, &Mounts::default()).unwrap();
             assert!(held.facts().unwrap().is_regular, "{path:?} looks like a file");
             assert!(held.open().is_none(), "{path:?}");
         }
@@ -271,12 +276,19 @@ mod tests {
         let (link, folder) = (dir.path().join("link"), dir.path().join("folder"));
         symlink(&path, &link).unwrap();
         symlink(dir.path(), &folder).unwrap();
-        let of_process = |path: &Path| ForeignFile::of_process(own(), path.to_str().unwrap());
+        let of_process = |path: &Path| {
+            ForeignFile::of_process(own(), path.to_str().unwrap(), &Mounts::default())
+        };
         for path in [link, folder.join("file")] {
-            assert!(ForeignFile::here(&path).is_none() && of_process(&path).is_none(), "{path:?}");
+            assert!(
+                ForeignFile::here(&path, &Mounts::default()).is_none()
+                    && of_process(&path).is_none(),
+                "{path:?}"
+            );
             assert!(regular(&path).is_some(), "named by whoever runs us: {path:?}");
         }
-        let (here, there) = (ForeignFile::here(&path).unwrap(), of_process(&path).unwrap());
+        let (here, there) =
+            (ForeignFile::here(&path, &Mounts::default()).unwrap(), of_process(&path).unwrap());
         assert!(here == there && here.open().is_some() && there.open().is_some());
         std::fs::hard_link(&path, dir.path().join("second")).unwrap();
         let facts = here.facts().unwrap();

@@ -6,33 +6,29 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-/// Neither seen nor without effect on what stands beside it: marks of direction, characters of no width, and fillers (Unicode's category
-/// Cf, and what shows nothing of others).
+/// Neither seen nor without effect on what stands beside it: marks of direction, characters of no width, fillers, and what chooses how
+/// others look (Unicode's `Default_Ignorable_Code_Point`, and those of category Cf that show nothing).
 pub fn is_invisible(char: char) -> bool {
     matches!(
         char,
         '\u{ad}'
-            | '\u{600}'..='\u{605}'
+            | '\u{34f}'
             | '\u{61c}'
-            | '\u{6dd}'
-            | '\u{70f}'
-            | '\u{890}'..='\u{891}'
-            | '\u{8e2}'
             | '\u{115f}'..='\u{1160}'
-            | '\u{180e}'
+            | '\u{17b4}'..='\u{17b5}'
+            | '\u{180b}'..='\u{180f}'
             | '\u{200b}'..='\u{200f}'
             | '\u{2028}'..='\u{202e}'
             | '\u{2060}'..='\u{206f}'
             | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}'
             | '\u{feff}'
             | '\u{ffa0}'
-            | '\u{fff9}'..='\u{fffb}'
-            | '\u{110bd}'
-            | '\u{110cd}'
+            | '\u{fff0}'..='\u{fffb}'
             | '\u{13430}'..='\u{1343f}'
             | '\u{1bca0}'..='\u{1bca3}'
             | '\u{1d173}'..='\u{1d17a}'
-            | '\u{e0000}'..='\u{e007f}'
+            | '\u{e0000}'..='\u{e01ef}'
     )
 }
 
@@ -80,7 +76,7 @@ struct Escaping<W>(W);
 impl<W: Write> Write for Escaping<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let is_escaped = |char: char| char >= '\x7f' && (char.is_control() || is_invisible(char));
-        let text = std::str::from_utf8(bytes).unwrap_or_default();
+        let text = std::str::from_utf8(bytes).map_err(|_| io::ErrorKind::InvalidData)?;
         if !text.contains(is_escaped) {
             self.0.write_all(bytes)?;
             return Ok(bytes.len());

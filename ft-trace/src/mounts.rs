@@ -1,26 +1,28 @@
-//! Where a file system is that asks a program of some user (FUSE): who looks a file up there, opens it or reads it waits for that program,
-//! for ever if it likes, and not even SIGKILL ends the wait. So nobody looks: such a file has no names.
+//! Where a file system is that asks a program of some user (FUSE). Who looks a file up there, opens it or reads it waits for that program,
+//! for ever if it likes. Not even SIGKILL ends the wait. So nobody looks, and such a file has no names.
 //!
-//! One that was unmounted while it was in use (`umount -l`) is in no list, and not known.
+//! A list has what its process can reach. A file system that it has left (`umount -l`, `chroot`, another mount namespace) is not in it, nor
+//! is one below another (overlayfs), nor one that comes after the list was read.
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read as _};
 
-/// Most of a list of mounts that is read, bytes: some thousand are usual on large machines.
-const MAX_BYTES: u64 = 16 << 20;
+/// Most of a list of mounts that is read, bytes, of some 150 for each. Who has more has no names.
+const MAX_BYTES: u64 = 4 << 20;
 
 /// What is mounted, as a process has it (proc_pid_mountinfo(5)), as far as programs answer for it.
 #[derive(Debug, Default)]
 pub struct Mounts {
-    /// Each point, and whether a program answers for what is there; later ones lie above earlier ones.
-    points: Vec<(String, bool)>,
-    /// Devices of which programs answer for: major and minor number.
+    /// Points below which programs answer.
+    points: Vec<String>,
+    /// Devices for which programs answer: major and minor number.
     devices: Vec<(u32, u32)>,
+    /// The list could not be read, or not to its end.
+    is_unknown: bool,
 }
 
 impl Mounts {
-    /// Those of a process; none where its list cannot be read.
+    /// Those of a process. Where its list cannot be read, a program may answer for anything.
     pub fn of(pid: i32) -> Mounts {
         Mounts::read(File::open(format!("/proc/{pid}/mountinfo")))
     }
@@ -33,48 +35,44 @@ impl Mounts {
     fn read(list: io::Result<File>) -> Mounts {
         let mut text = Vec::new();
         let read = list.and_then(|list| list.take(MAX_BYTES).read_to_end(&mut text));
-        match read {
-            Ok(_) => Mounts::parse(&String::from_utf8_lossy(&text)),
-            Err(_) => Mounts::default(),
-        }
+        let is_unknown = read.is_err() || text.is_empty() || text.len() as u64 == MAX_BYTES;
+        Mounts { is_unknown, ..Mounts::parse(&String::from_utf8_lossy(&text)) }
     }
 
-    fn parse(text: &str) -> Mounts {
+    /// As a list says (proc_pid_mountinfo(5)); lines that are not as they should be are left out.
+    pub fn parse(text: &str) -> Mounts {
         let mut mounts = Mounts::default();
         for line in text.lines() {
             let Some((own, rest)) = line.split_once(" - ") else { continue };
             let mut own = own.split(' ').skip(2);
             let (Some(device), Some(point)) = (own.next(), own.nth(1)) else { continue };
-            let is_of_a_program = rest.starts_with("fuse") && !rest.starts_with("fusectl ");
-            mounts.points.push((unescaped(point), is_of_a_program));
-            if is_of_a_program {
+            if rest.starts_with("fuse") && !rest.starts_with("fusectl ") {
                 let number = |text: &str| text.parse().ok();
                 let device = device.split_once(':');
                 mounts.devices.extend(device.and_then(|(a, b)| Some((number(a)?, number(b)?))));
+                mounts.points.push(unescaped(point));
             }
         }
         mounts
     }
 
-    /// Whether a program is asked when an absolute path is looked up, by the mounts on the way: of several at one point the last counts.
+    /// Whether a program may be asked when an absolute path is looked up: one has a mount on the way, which another one may hide.
     pub fn ask_a_program_at(&self, path: &str) -> bool {
-        let on_the_way = |point: &str| {
-            path.strip_prefix(point.trim_end_matches('/'))
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        let is_on_the_way = |point: &String| {
+            let rest = path.strip_prefix(point.trim_end_matches('/'));
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
-        let of_it = self.points.iter().filter(|(point, _)| on_the_way(point));
-        let last: HashMap<&String, bool> = of_it.map(|(point, asks)| (point, *asks)).collect();
-        last.values().any(|asks| *asks)
+        self.is_unknown || self.points.iter().any(is_on_the_way)
     }
 
-    /// Whether a program answers for files of this device.
+    /// Whether a program may answer for files of this device.
     pub fn ask_a_program_of(&self, device: (u32, u32)) -> bool {
-        self.devices.contains(&device)
+        self.is_unknown || self.devices.contains(&device)
     }
 
-    /// Whether there is any such device.
+    /// Whether there is no such device.
     pub fn ask_no_program(&self) -> bool {
-        self.devices.is_empty()
+        !self.is_unknown && self.devices.is_empty()
     }
 }
 
@@ -116,7 +114,7 @@ nonsense
             ("/home/x/a bc", false),
             ("/home/x/a b/over/lib.so", true),
             ("/sys/fs/fuse/connections/1", false),
-            ("/mnt/lib.so", false),
+            ("/mnt/lib.so", true),
             ("relative", false),
         ] {
             assert_eq!(mounts.ask_a_program_at(path), expected, "{path}");
@@ -124,8 +122,7 @@ nonsense
         let devices = [(0, 61), (0, 63), (0, 62), (0, 44), (254, 0)];
         let asked = devices.map(|device| mounts.ask_a_program_of(device));
         assert_eq!(asked, [true, true, false, false, false]);
-        assert!(
-            !Mounts::own().ask_a_program_at("/proc/self/exe") && Mounts::of(-1).ask_no_program()
-        );
+        assert!(!Mounts::own().ask_a_program_at("/proc/self/exe"));
+        assert!(Mounts::of(-1).ask_a_program_at("/x"), "nothing is known of it");
     }
 }

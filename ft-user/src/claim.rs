@@ -78,7 +78,8 @@ pub(crate) fn claim_ring() -> Option<&'static RingControl> {
     let _blocked = SignalsBlocked::new();
     let memfd = process::memfd()?;
     // A child of `vfork` is on a thread of its parent: a ring that it claimed, or a number that it kept, would be taken for the thread's.
-    if kernel::getpid() != memfd.header().pid {
+    let pid = kernel::getpid();
+    if pid != 0 && pid != memfd.header().pid {
         return None;
     }
     let key = EXIT_KEY.load(Relaxed).checked_sub(1)?;
@@ -228,6 +229,7 @@ pub(crate) fn inherit(
     head: u64,
     unfinished: u32,
 ) -> &'static RingControl {
+    TID.set(kernel::gettid());
     let ring = first_claim(memfd, ring);
     ring.tail.store(head, Relaxed);
     ring.head.store(head, Relaxed);

@@ -18,7 +18,7 @@ const FEW: u64 = 256;
 
 /// Descriptors that the program may have: the soft `RLIMIT_NOFILE`.
 pub(crate) fn most() -> u64 {
-    kernel::limit(libc::RLIMIT_NOFILE)
+    kernel::limit(libc::RLIMIT_NOFILE as usize)
 }
 
 /// The same file under a larger number, where there is one; `fd` is closed then.

@@ -84,8 +84,10 @@
 //! - Rings for 256 threads at once ([`Config::rings`]); further threads share one ring of 8192 events. The
 //!   ring of a thread that has ended is free again when the agent has read it.
 //! - A thread's first event, and one that its ring has no room for, takes some 4 KB of the thread's stack, 6 where it is
-//!   unoptimised: a signal stack (`sigaltstack`) of the least size has no room for that. The first one calls mmap, mremap, rt_sigprocmask, prctl and gettid, which
-//!   a seccomp filter must not answer by killing; [`thread_init`] does what it does ahead of time.
+//!   unoptimised: a signal stack (`sigaltstack`) of the least size has no room for that. The first one calls getpid, gettid, prctl, mmap,
+//!   mremap and rt_sigprocmask, one without a ring getcpu, and a forked child memfd_create, prlimit64, ftruncate, fcntl, fstat, munmap,
+//!   faccessat, socket, connect, sendmsg and close: a seccomp filter must not answer these by killing. [`thread_init`] does what the
+//!   first event does ahead of time.
 //! - A signal that strikes while an event is written finds nothing there by which to unwind: what its handler makes of the
 //!   stack (`backtrace`) may end at the event. Frame pointers are as they were.
 //! - A child of `fork` starts a memfd of its own, wherever the fork came from, a signal handler that has interrupted an event, too. One of

@@ -180,7 +180,7 @@ fn total_bytes(config: Config) -> u64 {
 /// The largest file that the process may make. A larger `ftruncate` would not only fail: it would kill
 /// the process with `SIGXFSZ` (setrlimit(2)).
 fn file_size_limit() -> u64 {
-    kernel::limit(libc::RLIMIT_FSIZE)
+    kernel::limit(libc::RLIMIT_FSIZE as usize)
 }
 
 /// The sizes nearest to `config` that fit into `limit` bytes: fewer slots first, since each thread

@@ -189,7 +189,7 @@ fn receive<'a>(socket: &Socket, buffer: &'a mut [u8], deadline: Deadline) -> Opt
             Ok(0) => return None,
             Ok(_) => break,
             // A signal came in between.
-            Err(_) if !left.is_zero() => continue,
+            Err(libc::EINTR) if !left.is_zero() => continue,
             Err(_) => return None,
         }
     }

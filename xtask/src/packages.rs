@@ -115,7 +115,7 @@ pub(crate) const BROWSER: Group = Group {
 /// Programs that are recorded by tests. Debian starts the servers as services; the tests start their own.
 pub(crate) const RECORDED: Group = Group {
     packages: &[
-        // Both are written in Go, and have libc.
+        // Both are written in Go, and use libc.
         package(
             "direnv",
             "usr/bin/direnv",

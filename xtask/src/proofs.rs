@@ -222,7 +222,7 @@ const PROGRAM: &str = "
 
 /// Small libraries with debugging information of several kinds, and a compiler's map.
 fn programs(corpus: &Path) -> Result<()> {
-    let source = corpus.join("source.cc");
+    let source = target_dir().join("names-seed.cc");
     fs::write(&source, PROGRAM)?;
     for flags in ["-gdwarf-5", "-gdwarf-4", "-gdwarf-5 -gz", "-gdwarf-4 -gz -O0", "-g0", "-g0 -s"] {
         let mut compile = Command::new("c++");
@@ -231,7 +231,6 @@ fn programs(corpus: &Path) -> Result<()> {
         compile.arg("-o").arg(corpus.join(format!("seed{}", flags.replace(' ', ""))));
         step(&mut compile)?;
     }
-    fs::remove_file(source)?;
     fs::write(corpus.join("seed-map"), "1000 20 first\n0x2000 8 LazyCompile:*f /a b.js:1\n")?;
     Ok(())
 }

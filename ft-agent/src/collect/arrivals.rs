@@ -110,7 +110,7 @@ impl Intake {
     /// [`Intake::look`].
     pub fn locate(self: &Arc<Intake>, subject: &Arc<Inspected>) -> bool {
         self.aside(subject, |intake, subject| {
-            let located = subject.locate(&intake.files, |_| true);
+            let located = subject.locate(&intake.files, |it| it.uid == subject.user());
             subject.end();
             if let Some(mappings) = located {
                 intake.push(subject.user(), Arrival::Located(mappings));

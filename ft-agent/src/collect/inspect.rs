@@ -38,6 +38,7 @@ use super::remote::Remote;
 use super::{discover, maps};
 use ft_trace::build_id;
 use ft_trace::foreign_file::{FileKey, ForeignFile};
+use ft_trace::mounts::Mounts;
 use ft_trace::spool::frame::Thread;
 use ft_trace::spool::mapping::{Mapping, Mappings};
 
@@ -287,8 +288,8 @@ impl Inspected {
             return None;
         }
         known.mappings.clone_from(&mappings);
-        let mut told = mappings;
-        told.iter_mut().for_each(|mapping| files.tell(self.pid, mapping));
+        let (mut told, mounts) = (mappings, Mounts::of(self.pid));
+        told.iter_mut().for_each(|mapping| files.tell(self.pid, mapping, &mounts));
         let (pid, user) = (self.pid, Some(self.user));
         let stat = discover::read(&format!("/proc/{pid}/stat"));
         let start_time = discover::start_time(&stat).unwrap_or(0);
@@ -316,8 +317,8 @@ pub struct BuildIds(Mutex<OfFiles>);
 
 impl BuildIds {
     /// Tells the mapping what its file says; nothing when that cannot be read.
-    fn tell(&self, pid: i32, mapping: &mut Mapping) {
-        let Some(file) = ForeignFile::mapped(pid, mapping) else { return };
+    fn tell(&self, pid: i32, mapping: &mut Mapping, mounts: &Mounts) {
+        let Some(file) = ForeignFile::mapped(pid, mapping, mounts) else { return };
         mapping.file = file.facts().map(|facts| facts.key);
         let key = mapping.file.map(|key| (key, mapping.offset));
         let known = key.and_then(|key| self.known().get(&key).cloned());

@@ -94,7 +94,7 @@ impl Readers {
         match (all, group) {
             (true, _) => text!("readable by all users of this machine"),
             (false, true) => {
-                text!("readable by user {} and members of its group", Word(&user.to_string()))
+                text!("readable by user {} and the group of the files", Word(&user.to_string()))
             }
             (false, false) => text!("readable by user {} alone", Word(&user.to_string())),
         }
@@ -374,7 +374,7 @@ mod tests {
         let user = fs::metadata(&meta).unwrap().uid();
         for (mode, expected) in [
             (0o600, format!("readable by user {user} alone")),
-            (0o640, format!("readable by user {user} and members of its group")),
+            (0o640, format!("readable by user {user} and the group of the files")),
             (0o644, "readable by all users of this machine".to_owned()),
         ] {
             fs::set_permissions(&meta, fs::Permissions::from_mode(mode)).unwrap();

@@ -77,16 +77,24 @@ struct Registered {
 pub(super) struct Owner {
     user: Option<u32>,
     start_time: u64,
+    /// Processes that began at different times have had the number.
+    is_used_again: bool,
     is_doubtful: bool,
 }
 
 impl Owner {
-    /// A process of this number belongs to this user.
+    /// A process of this number belongs to this user. One that becomes another user, as by `su`, is that user's. It is not root's if it was
+    /// somebody else's before, who may have mapped what is asked for.
     fn add(&mut self, user: u32, start_time: u64) {
-        let is_other =
-            self.start_time != start_time && self.user.is_some_and(|known| known != user);
-        self.is_doubtful |= is_other;
-        (self.user, self.start_time) = (Some(user), start_time);
+        const ROOT: u32 = 0;
+        let Some(known) = self.user else {
+            (self.user, self.start_time) = (Some(user), start_time);
+            return;
+        };
+        self.is_used_again |= self.start_time != start_time;
+        let are_both_others = known != ROOT && user != ROOT;
+        self.is_doubtful |= known != user && (self.is_used_again || are_both_others);
+        self.user = Some(if user == ROOT { known } else { user });
     }
 
     /// The user, if all processes of this number were the same user's: of others it is not known which of them had an address.
@@ -327,6 +335,9 @@ mod tests {
         assert_eq!(user(&[]), None);
         assert_eq!(user(&[(1, 10), (1, 20)]), Some(1));
         assert_eq!(user(&[(0, 10), (7, 10)]), Some(7), "it has become another user");
+        assert_eq!(user(&[(7, 10), (0, 10)]), Some(7), "it may have mapped what it likes before");
+        assert_eq!(user(&[(7, 10), (8, 10)]), None);
+        assert_eq!(user(&[(7, 10), (7, 20), (1, 20)]), None);
         assert_eq!(user(&[(7, 10), (1, 20)]), None);
         assert_eq!(user(&[(7, 10), (1, 20), (1, 30)]), None);
     }

@@ -62,9 +62,10 @@
 //! the buffers of its parent: it must not use locks whose events are on. What a child of `vfork` writes is its parent's.
 //!
 //! A program linked with musl does not start with this library, nor one of 2002 with condition variables of `GLIBC_2.2.5` run well.
-//! `mlockall` wants some 15 MiB more. The first event of a thread takes 5 KiB of stack, later ones less than 2: a signal stack of 4 KiB
-//! is too small where handlers post semaphores. A filter of system calls must allow `mremap`, `gettid`, `getpid`, `prctl` and
-//! `rt_sigprocmask` for that, and `memfd_create`, `mmap`, `ftruncate`, `fcntl`, `socket`, `connect` and `sendmsg` for a forked child.
+//! `mlockall` wants some 15 MiB more. A call of a lock looks for 5 KiB of stack, before it takes anything: a signal stack of 4 KiB
+//! is too small where handlers post semaphores. A filter of system calls must allow `getpid`, `gettid`, `prctl`, `mremap`, `mmap`,
+//! `getcpu`, `clock_gettime` and `rt_sigprocmask` for the first event of a thread, and `memfd_create`, `prlimit64`, `ftruncate`, `fcntl`,
+//! `fstat`, `munmap`, `faccessat`, `socket`, `connect`, `sendmsg` and `close` for a forked child.
 //! A call of a lock is an attempt, then the call: another library that counts `pthread_mutex_lock` counts the attempts apart. One pthread key is taken.
 
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]

@@ -3,8 +3,8 @@
 //! A program may catch the overflow of a stack and go on (`sigaltstack`, `siglongjmp`). The C library takes a lock in few bytes; an event
 //! takes more. If the overflow came between the two, the lock would be held for ever by a function that is not there any more.
 
-/// What an event takes that finds its ring; the first one of a thread takes 5 KiB. Without optimisation it is some more.
-const ROOM: usize = if cfg!(debug_assertions) { 6 << 10 } else { 2 << 10 };
+/// What the first event of a thread takes, and each that finds no room in its ring or has none. Without optimisation it is some more.
+const ROOM: usize = if cfg!(debug_assertions) { 8 << 10 } else { 5 << 10 };
 
 /// Faults here where there is no room for an event.
 #[inline(always)]
@@ -20,13 +20,12 @@ unsafe extern "C" fn touch() {
         ".cfi_startproc",
         "sub rsp, {room}",
         ".cfi_adjust_cfa_offset {room}",
-        "test byte ptr [rsp + {half}], 0",
+        "test byte ptr [rsp + {room} - 4096], 0",
         "test byte ptr [rsp], 0",
         "add rsp, {room}",
         ".cfi_adjust_cfa_offset -{room}",
         "ret",
         ".cfi_endproc",
         room = const ROOM,
-        half = const ROOM / 2,
     )
 }

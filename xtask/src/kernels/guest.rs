@@ -187,11 +187,11 @@ fn start(
             Some(said) if text.contains("GUEST-DONE") && ended => {
                 return Ok(Start::Done(format!("{said}, ended after {cpu} s of a CPU")));
             }
-            _ if programs::is_over(until) => return Ok(Start::Late),
             Some(_) if ended || began.elapsed() > limit => {
                 bail!("the guest did not finish its checks; see {}", log.display())
             }
             None if ended || began.elapsed() > limit => return Ok(Start::NotUp),
+            _ if programs::is_over(until) => return Ok(Start::Late),
             _ => thread::sleep(Duration::from_millis(100)),
         }
     }

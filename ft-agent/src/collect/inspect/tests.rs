@@ -90,7 +90,7 @@ fn a_program_whose_file_is_gone_or_replaced_keeps_its_build_id() {
         let mapping = found.and_then(|found| found.mappings.into_iter().find(of_it));
         let elsewhere = mapping.clone().map(|m| Mapping { start: 1, end: 2, ..m });
         let elsewhere = elsewhere.and_then(|m| {
-            let file = ForeignFile::mapped(pid, &m)?;
+            let file = ForeignFile::mapped(pid, &m, &Mounts::of(pid))?;
             Some(build_id::of_mapped(&file, &m).0)
         });
         program.kill().unwrap();

@@ -203,3 +203,18 @@ fn the_sites_of_this_process_are_found() {
     own.sort_unstable();
     assert_eq!(found.into_iter().map(|s| (s.address, s.name)).collect::<Vec<_>>(), own);
 }
+
+/// A list of mappings has devices in hexadecimal digits, one of mounts in decimal ones.
+#[test]
+fn what_programs_answer_for_is_not_read() {
+    let maps = "\
+1000-2000 r--p 00000000 00:3d 17                     /mnt/a b
+2000-3000 rw-p 00000000 00:00 0
+3000-4000 r-xp 00001000 00:3d 17                     /mnt/a b
+4000-5000 r-xp 00000000 08:3d 18                     /usr/bin/x
+";
+    let fuse = Mounts::parse("31 22 0:61 / /mnt rw - fuse.sshfs host:/ rw\n");
+    assert_eq!(answered_by_programs(maps, &fuse), [0x1000..0x2000, 0x3000..0x4000]);
+    let none = Mounts::parse("31 22 0:61 / /mnt rw - tmpfs tmpfs rw\n");
+    assert_eq!(answered_by_programs(maps, &none), []);
+}

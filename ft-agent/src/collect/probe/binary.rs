@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ft_trace::foreign_file::{self, ForeignFile};
+use ft_trace::mounts::Mounts;
 use ft_trace::reach;
 
 use crate::collect::maps;
@@ -69,7 +70,7 @@ pub(super) fn find(name: &str, command: Option<&str>, pids: &[i32]) -> Option<Bi
 fn mapped(pid: i32, is: impl Fn(&Path) -> bool) -> Option<Binary> {
     let text = maps::read(pid).ok()?;
     let mapping = maps::parse(&text).find(|m| !m.is_gone && is(Path::new(&m.path)))?;
-    let held = Some(Arc::new(ForeignFile::mapped(pid, &mapping)?));
+    let held = Some(Arc::new(ForeignFile::mapped(pid, &mapping, &Mounts::of(pid))?));
     Some(Binary { path: mapping.path.into(), held })
 }
 

@@ -33,7 +33,8 @@ impl Source {
         }
         if self.unknown_children.is_none() {
             let has_some = control.unknown_children.load(Relaxed) != self.children_before;
-            self.unknown_children = has_some.then_some(before);
+            // It began after the last look.
+            self.unknown_children = has_some.then_some(self.without_tsc_looked);
             self.unknown_children.iter().for_each(|_| self.offences.add(Offence::Child));
         }
         let without_tsc = control.without_tsc.load(Relaxed);

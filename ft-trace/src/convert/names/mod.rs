@@ -32,8 +32,10 @@ use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, socketpair}
 
 use crate::foreign_file::FileKey;
 use crate::ids::{Name, Pid};
+use crate::mounts::Mounts;
 use crate::spool::mapping::Mapping;
 use crate::warning::Warning;
+use proof::Mounted;
 pub(super) use wire::What;
 use wire::{MAX_ASKED, Request};
 pub use worker::serve;
@@ -49,6 +51,9 @@ const USER_CPU: Duration = Duration::from_secs(60);
 
 /// How long a worker may wait for something else than the CPU, s: for a file system that does not answer.
 const MAX_IDLE_S: u32 = 60;
+
+/// How long a worker that is killed is waited for, ms.
+const ENDS_WITHIN_MS: u32 = 2000;
 
 /// Workers that are kept, of which each has some MiB.
 const MAX_WORKERS: usize = 4;
@@ -105,6 +110,7 @@ enum Failure {
     Slow,
     Rubbish,
     TooMuch,
+    Spent,
 }
 
 impl Failure {
@@ -114,9 +120,8 @@ impl Failure {
             Failure::Died => "the process that read it died of it",
             Failure::Slow => "it took too long",
             Failure::Rubbish => "what it made its reader say makes no sense",
-            Failure::TooMuch => {
-                "there were too many names before, or others of this user had failed"
-            }
+            Failure::TooMuch => "others of this owner had failed",
+            Failure::Spent => "the user's files had taken all that they may",
         }
     }
 }
@@ -131,6 +136,9 @@ pub(super) struct Names<'r> {
     /// Of the files of an owner, for a user.
     readers: BTreeMap<(User, u32), Reader>,
     known: HashSet<Name>,
+    /// What is mounted: for us, and for the processes.
+    ours: Mounts,
+    theirs: HashMap<Pid, Mounts>,
 }
 
 /// Number of the user of a process, where that is known.
@@ -169,7 +177,8 @@ impl<'r> Names<'r> {
         mapped: &'r HashMap<Pid, Vec<Mapping>>,
     ) -> Names<'r> {
         let (spent, readers) = (BTreeMap::new(), BTreeMap::new());
-        Names { of, mapped, spent, readers, known: HashSet::new() }
+        let (known, ours, theirs) = (HashSet::new(), Mounts::own(), HashMap::new());
+        Names { of, mapped, spent, readers, known, ours, theirs }
     }
 
     /// The answers, in the order of the queries: each file is opened once for all of them.
@@ -184,9 +193,15 @@ impl<'r> Names<'r> {
         order.sort_by_key(|&i| (of_files[i], place(i)));
         for of_file in order.chunk_by(|&a, &b| of_files[a] == of_files[b]) {
             let first = &queries[of_file[0]];
+            let user = self.of.get(&first.pid).copied();
+            if self.spent.entry(user).or_default().is_all() {
+                let reader = self.readers.entry((user, user.unwrap_or(u32::MAX))).or_default();
+                reader.lost.entry(called(first)).or_insert(Failure::Spent);
+                continue;
+            }
+            self.theirs.entry(first.pid).or_insert_with(|| Mounts::of(first.pid.0));
             let Some((request, files)) = self.open(first) else { continue };
             let Ok(owner) = files[0].metadata().map(|metadata| metadata.uid()) else { continue };
-            let user = self.of.get(&first.pid).copied();
             self.dismiss((user, owner));
             let spent = self.spent.entry(user).or_default();
             let reader = self.readers.entry((user, owner)).or_default();
@@ -228,7 +243,9 @@ impl<'r> Names<'r> {
         }
         let others: Vec<_> = self.readers.iter_mut().filter(has_one).collect();
         if others.len() >= MAX_WORKERS {
-            others.into_iter().take(1).for_each(|(_, reader)| reader.worker = None);
+            // Rather one of another user, who is not served just now.
+            let first = others.into_iter().min_by_key(|((user, _), _)| *user == whose.0);
+            first.into_iter().for_each(|(_, reader)| reader.worker = None);
         }
     }
 
@@ -246,13 +263,14 @@ impl<'r> Names<'r> {
     /// The files that are proved to be those that are meant.
     fn open(&self, query: &Query<'_>) -> Option<(Request, Vec<File>)> {
         let user = self.of.get(&query.pid).copied();
+        let mounts = Mounted { ours: &self.ours, its: self.theirs.get(&query.pid)? };
         match query.what {
             What::Compiled => {
                 let mappings = self.mapped.get(&query.pid).map(Vec::as_slice);
-                let map = proof::perf_map(query.pid, user, mappings.unwrap_or_default())?;
+                let map = proof::perf_map(query.pid, user, mappings.unwrap_or_default(), mounts)?;
                 Some((Request::PerfMap, vec![map]))
             }
-            _ => Some((Request::Program, proof::program(query.pid, user, query.mapping)?)),
+            _ => Some((Request::Program, proof::program(query.pid, user, query.mapping, mounts)?)),
         }
     }
 
@@ -290,10 +308,12 @@ impl Reader {
         files: &[File],
         ask: impl FnOnce(&mut Worker) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        if self.failures >= MAX_FAILURES || spent.is_all() {
+        if self.failures >= MAX_FAILURES {
             return Err(Failure::TooMuch);
         }
-        let mut worker = match self.worker.take() {
+        // One that has died since its last file has not died of this one.
+        let kept = self.worker.take().filter(Worker::lives);
+        let mut worker = match kept {
             Some(worker) => worker,
             None => match Worker::start() {
                 Ok(Some(worker)) => worker,
@@ -304,7 +324,6 @@ impl Reader {
         let before = worker.cpu();
         worker.ends_at = before + FILE_CPU.min(USER_CPU.saturating_sub(spent.cpu));
         let asked = worker.open(request, files).and_then(|()| ask(&mut worker));
-        // One that has died meanwhile is found so by who asks next.
         let _ = worker.open(&Request::Forget, &[]);
         spent.cpu += worker.cpu().saturating_sub(before);
         match asked {
@@ -342,6 +361,12 @@ impl Worker {
         let process = command.current_dir("/").spawn()?;
         workers.insert(process.id());
         Ok(Some(Worker { socket, process, ends_at: Duration::ZERO }))
+    }
+
+    /// Whether it has not ended, nor said anything that nobody has asked for.
+    fn lives(&self) -> bool {
+        let mut of_worker = [PollFd::new(&self.socket, PollFlags::IN)];
+        poll(&mut of_worker, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) == Ok(0)
     }
 
     fn open(&mut self, request: &Request, files: &[File]) -> Result<(), Failure> {
@@ -409,7 +434,13 @@ impl Drop for Worker {
     fn drop(&mut self) {
         // It may have ended.
         let _ = self.process.kill();
-        let _ = self.process.wait();
+        // One that waits for a file system that does not answer does not end by that, and is left.
+        let mut looks = 0..ENDS_WITHIN_MS;
+        while let Ok(None) = self.process.try_wait()
+            && looks.next().is_some()
+        {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         WORKERS.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.process.id());
     }
 }

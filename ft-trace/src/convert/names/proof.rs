@@ -13,6 +13,7 @@ use super::worker::MAX_FILE_BYTES;
 use crate::build_id;
 use crate::foreign_file::ForeignFile;
 use crate::ids::Pid;
+use crate::mounts::Mounts;
 use crate::spool::mapping::Mapping;
 use crate::vdso;
 
@@ -27,10 +28,22 @@ const MAX_COMPRESSION: u64 = 32;
 
 const ROOT: u32 = 0;
 
+/// What is mounted where we look, and where the process does.
+#[derive(Clone, Copy)]
+pub(super) struct Mounted<'m> {
+    pub(super) ours: &'m Mounts,
+    pub(super) its: &'m Mounts,
+}
+
 /// The file of a mapping: the one that was mapped, whoever finds it where; else one of the same build id, of root or of the user of the
 /// process: anybody can give a file a build id. The user may read it, in its place. Without a build id only the file itself counts. The
 /// package of its debugging information, of the same owner, comes behind it.
-pub(super) fn program(pid: Pid, user: Option<u32>, mapping: &Mapping) -> Option<Vec<File>> {
+pub(super) fn program(
+    pid: Pid,
+    user: Option<u32>,
+    mapping: &Mapping,
+    mounts: Mounted<'_>,
+) -> Option<Vec<File>> {
     let is_its = |file: &File| {
         !mapping.build_id.is_empty()
             && build_id::of_opened(file).as_ref() == Some(&mapping.build_id)
@@ -40,8 +53,8 @@ pub(super) fn program(pid: Pid, user: Option<u32>, mapping: &Mapping) -> Option<
     }
     let is_mapped =
         |held: &ForeignFile| held.facts().is_some_and(|facts| mapping.file == Some(facts.key));
-    let in_its_root = |path: &str| ForeignFile::of_process(pid.0, path);
-    let here = |path: &str| ForeignFile::here(Path::new(path));
+    let in_its_root = |path: &str| ForeignFile::of_process(pid.0, path, mounts.its);
+    let here = |path: &str| ForeignFile::here(Path::new(path), mounts.ours);
     let its_own = in_its_root(&mapping.path).filter(is_mapped);
     let is_its_own = its_own.is_some();
     let held = its_own.or_else(|| here(&mapping.path))?;
@@ -50,7 +63,7 @@ pub(super) fn program(pid: Pid, user: Option<u32>, mapping: &Mapping) -> Option<
         let owner = Some(facts.owner);
         !mapping.build_id.is_empty()
             && (owner == Some(ROOT) || owner == user)
-            && may_reach(Path::new(&mapping.path), user)
+            && may_reach(Path::new(&mapping.path), user, mounts.ours)
     };
     let may_read = match is_mapped(&held) {
         true => facts.may_be_read_by(user) || facts.is_for_its_group,
@@ -61,7 +74,9 @@ pub(super) fn program(pid: Pid, user: Option<u32>, mapping: &Mapping) -> Option<
     }
     let file = held.open().filter(|file| is_mapped(&held) || is_its(file))?;
     let is_owners = |package: &ForeignFile| {
-        package.facts().is_some_and(|of_package| of_package.owner == facts.owner)
+        package.facts().is_some_and(|of_package| {
+            of_package.owner == facts.owner && of_package.may_be_read_by(user)
+        })
     };
     let path = format!("{}.dwp", mapping.path);
     let package = if is_its_own { in_its_root(&path) } else { here(&path) }.filter(is_owners);
@@ -71,9 +86,9 @@ pub(super) fn program(pid: Pid, user: Option<u32>, mapping: &Mapping) -> Option<
 }
 
 /// Whether a user may look a path up, by the rights of all directories on it.
-fn may_reach(path: &Path, user: Option<u32>) -> bool {
+fn may_reach(path: &Path, user: Option<u32>, mounts: &Mounts) -> bool {
     let may_search = |directory: &Path| {
-        let facts = ForeignFile::here(directory).and_then(|held| held.facts());
+        let facts = ForeignFile::here(directory, mounts).and_then(|held| held.facts());
         facts.is_some_and(|facts| facts.may_be_searched_by(user))
     };
     path.ancestors().skip(1).all(may_search)
@@ -91,14 +106,23 @@ fn is_worth_reading(file: &File) -> bool {
 
 /// The map that the compiler of a process of this user has left that had mapped these: in its own root directory, under the
 /// number that it has in its own namespace, while it runs; else in ours.
-pub(super) fn perf_map(pid: Pid, user: Option<u32>, mappings: &[Mapping]) -> Option<File> {
+pub(super) fn perf_map(
+    pid: Pid,
+    user: Option<u32>,
+    mappings: &[Mapping],
+    mounts: Mounted<'_>,
+) -> Option<File> {
     let own = || {
         let number = own_number(pid).filter(|_| runs_still(pid, mappings))?;
         let path = format!("/tmp/perf-{number}.map");
-        ForeignFile::of_process(pid.0, &path).filter(|held| may_speak(held, user))
+        let held = ForeignFile::of_process(pid.0, &path, mounts.its)?;
+        may_speak(&held, user).then_some(held)
     };
     let path = format!("/tmp/perf-{pid}.map");
-    let here = || ForeignFile::here(Path::new(&path)).filter(|held| may_speak(held, user));
+    let here = || {
+        let held = ForeignFile::here(Path::new(&path), mounts.ours)?;
+        may_speak(&held, user).then_some(held)
+    };
     own().or_else(here)?.open()
 }
 
@@ -132,11 +156,18 @@ mod tests {
 
     use super::*;
 
+    fn program(pid: Pid, user: Option<u32>, mapping: &Mapping) -> Option<Vec<File>> {
+        let none = Mounts::default();
+        super::program(pid, user, mapping, Mounted { ours: &none, its: &none })
+    }
+
     const OWN: fn() -> Pid = || Pid(std::process::id() as i32);
 
     /// A mapping of what is at `path`, which is recorded by its key.
     fn mapped(path: &Path, build_id: &str) -> Mapping {
-        let file = ForeignFile::here(path).and_then(|held| held.facts()).map(|facts| facts.key);
+        let file = ForeignFile::here(path, &Mounts::default())
+            .and_then(|held| held.facts())
+            .map(|facts| facts.key);
         let (path, build_id) = (path.to_str().unwrap().to_owned(), build_id.to_owned());
         Mapping { path, build_id, file, ..Mapping::default() }
     }
@@ -187,6 +218,8 @@ mod tests {
             std::fs::set_permissions(file.path(), rights).unwrap();
             let is_found = |user| program(OWN(), Some(user), &elsewhere).is_some();
             assert!(is_found(user().unwrap()));
+            // In the place of another file only root's own counts for everybody.
+            let other = other && rustix::process::geteuid().is_root();
             assert_eq!(is_found(user().unwrap() + 1), other, "{mode:o}");
         }
     }
@@ -218,6 +251,7 @@ mod tests {
         use std::os::unix::fs::{PermissionsExt as _, chown};
 
         if !rustix::process::geteuid().is_root() {
+            println!("left out: only root can give files to others");
             return;
         }
         let folder = tempfile::tempdir().unwrap();
@@ -246,7 +280,7 @@ mod tests {
         std::fs::write(&map, "1000 10 f\n").unwrap();
         symlink(&map, &link).unwrap();
         let speaks = |path: &PathBuf, user| {
-            ForeignFile::here(path).is_some_and(|held| may_speak(&held, user))
+            ForeignFile::here(path, &Mounts::default()).is_some_and(|held| may_speak(&held, user))
         };
         let owner = std::fs::metadata(&map).unwrap().uid();
         assert!(speaks(&map, Some(owner)));

@@ -1,3 +1,5 @@
+use std::os::unix::fs::PermissionsExt as _;
+
 use super::*;
 use crate::build_id;
 use crate::convert::synthetic;
@@ -49,7 +51,7 @@ fn own_mappings() -> Vec<Mapping> {
             path: path.to_owned(),
             ..Mapping::default()
         };
-        let file = ForeignFile::mapped(own().0, &mapping)?;
+        let file = ForeignFile::mapped(own().0, &mapping, &Mounts::default())?;
         (mapping.build_id, mapping.address) = build_id::of_mapped(&file, &mapping);
         mapping.file = file.facts().map(|facts| facts.key);
         Some(mapping)
@@ -245,13 +247,20 @@ fn a_worker_may_be_killed_at_any_moment() {
 
 #[test]
 fn who_fails_over_and_over_is_not_asked_again() {
-    let asked = |failures, cpu| {
-        let mut reader = Reader { failures, ..Reader::default() };
-        let mut spent = Spent { cpu, ..Spent::default() };
-        reader.of_file(&mut spent, &Request::Program, &[], |_| unreachable!("nobody is asked"))
-    };
-    assert_eq!(asked(MAX_FAILURES, Duration::ZERO), Err(Failure::TooMuch));
-    assert_eq!(asked(0, USER_CPU), Err(Failure::TooMuch));
+    let mut reader = Reader { failures: MAX_FAILURES, ..Reader::default() };
+    let failed = reader.of_file(&mut Spent::default(), &Request::Program, &[], |_| {
+        unreachable!("nobody is asked")
+    });
+    assert_eq!(failed, Err(Failure::TooMuch));
+
+    let (_file, mapping) = on_disk(&small_libraries()[0]);
+    let (users, mapped) = ([(own(), user())].into(), HashMap::new());
+    let mut names = Names::new(&users, &mapped);
+    names.spent.insert(Some(user()), Spent { cpu: USER_CPU, ..Spent::default() });
+    let query = Query { pid: own(), mapping: &mapping, what: What::Framed, address: 0 };
+    assert_eq!(names.ask(&[query]), [Answer::default()]);
+    let warnings: Vec<String> = names.warnings().map(|warning| warning.to_string()).collect();
+    assert!(warnings.len() == 1 && warnings[0].contains("all that they may"), "{warnings:?}");
 }
 
 /// A worker that is stopped, as one that waits for a file system, and one that does not come to an end.
@@ -301,7 +310,10 @@ fn a_worker_has_no_rights() {
 fn on_disk(content: &[u8]) -> (tempfile::NamedTempFile, Mapping) {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), content).unwrap();
-    let facts = ForeignFile::here(file.path()).unwrap().facts().unwrap();
+    // Everybody may read it: the file of a temporary file is its owner's.
+    std::fs::set_permissions(file.path(), std::fs::Permissions::from_mode(0o644)).unwrap();
+    let held = ForeignFile::here(file.path(), &Mounts::default());
+    let facts = held.unwrap().facts().unwrap();
     let path = file.path().to_str().unwrap().to_owned();
     let mapping = Mapping { end: 1 << 32, path, file: Some(facts.key), ..Mapping::default() };
     (file, mapping)
@@ -472,6 +484,8 @@ fn what_a_user_uses_up_others_have_still() {
     let has_names =
         names.ask(&both).iter().map(|answer| !answer.symbols.is_empty()).collect::<Vec<_>>();
     assert_eq!(has_names, [false, true]);
+    let failures = |user| names.readers[&(Some(user), self::user())].failures;
+    assert_eq!([failures(user() + 1), failures(user())], [MAX_FAILURES, 0]);
 }
 
 /// What a file is read for is forgotten, and there are few workers, whoever the processes belong to.
@@ -487,7 +501,7 @@ fn idle_workers_are_few_and_small() {
         names.ask(&[Query { pid, mapping: &in_large, what: What::Frames, address: CODE }]);
     }
     let workers: Vec<_> = names.readers.values().filter_map(|r| r.worker.as_ref()).collect();
-    assert!((1..=MAX_WORKERS).contains(&workers.len()), "{}", workers.len());
+    assert_eq!(workers.len(), MAX_WORKERS);
     for worker in workers {
         let path = format!("/proc/{}/status", worker.process.id());
         let memory = || -> u64 {
