@@ -2,6 +2,7 @@
 
 import json
 import sys
+import unicodedata
 from collections import Counter
 
 import duckdb
@@ -29,8 +30,10 @@ def begin():
 
 
 def visible(text):
-    """Control characters are shown by their pictures."""
-    picture = lambda c: chr(0x2400 + ord(c)) if c < " " else "\u2421" if c == "\x7f" else "\ufffd" if "\x80" <= c < "\xa0" else c
+    """Control characters are shown by their pictures, and invisible ones by one that stands for any."""
+    hidden = ("Cc", "Cf", "Zl", "Zp")
+    other = lambda c: "\ufffd" if unicodedata.category(c) in hidden else c
+    picture = lambda c: chr(0x2400 + ord(c)) if c < " " else "\u2421" if c == "\x7f" else other(c)
     return "".join(map(picture, text))
 
 
