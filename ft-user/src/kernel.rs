@@ -139,15 +139,6 @@ pub(crate) fn monotonic_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// The CPU that this thread has; `None` where the kernel does not say.
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-pub(crate) fn cpu() -> Option<u32> {
-    let mut cpu = 0u32;
-    let place = (&raw mut cpu).expose_provenance();
-    // SAFETY: a valid place for the answer.
-    unsafe { call(libc::SYS_getcpu, [place, 0, 0]) }.ok().map(|_| cpu)
-}
-
 /// Closes a descriptor that is ours.
 pub(crate) fn close(fd: c_int) {
     // SAFETY: the caller opened it, and uses it no more.

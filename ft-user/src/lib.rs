@@ -85,7 +85,7 @@
 //!   ring of a thread that has ended is free again when the agent has read it.
 //! - A thread's first event, and one that its ring has no room for, takes some 4 KB of the thread's stack, 6 where it is
 //!   unoptimised: a signal stack (`sigaltstack`) of the least size has no room for that. The first one calls getpid, gettid, prctl, mmap,
-//!   mremap and rt_sigprocmask, one without a ring getcpu, and a forked child memfd_create, prlimit64, ftruncate, fcntl, fstat, munmap,
+//!   mremap and rt_sigprocmask, and a forked child memfd_create, prlimit64, ftruncate, fcntl, fstat, munmap,
 //!   faccessat, socket, connect, sendmsg and close: a seccomp filter must not answer these by killing. [`thread_init`] does what the
 //!   first event does ahead of time.
 //! - A signal that strikes while an event is written finds nothing there by which to unwind: what its handler makes of the

@@ -15,8 +15,8 @@ use crate::ring::Ring;
 use crate::shared_ring::Event;
 use crate::sites::{self, Count};
 use crate::{
-    Agent, Config, InitError, Status, Tsc, claim, config, enable, fork, glob, intern, kernel,
-    mapped, publish, register, site, tsc,
+    Agent, Config, InitError, Status, Tsc, claim, config, enable, fork, glob, intern, mapped,
+    publish, register, site, tsc,
 };
 
 pub(crate) use crate::claim::claim_ring;
@@ -332,8 +332,10 @@ pub(crate) fn shared_write(key: u32, words: &[u64]) {
             return;
         }
         // The thread has no ring, so nothing knows where its CPU number is.
-        let cpu = kernel::cpu().and_then(|cpu| u16::try_from(cpu).ok());
-        let cpu = cpu.unwrap_or(commit::CPU_UNKNOWN as u16);
+        // By the C library, which needs no system call for it.
+        // SAFETY: takes no pointer.
+        let cpu = unsafe { libc::sched_getcpu() };
+        let cpu = u16::try_from(cpu).unwrap_or(commit::CPU_UNKNOWN as u16);
         let event = Event { tid: claim::tid(), key, cpu, words };
         memfd.shared().write(event, crate::arch::rdtsc);
         compiler_fence(SeqCst);

@@ -64,7 +64,7 @@
 //! A program linked with musl does not start with this library, nor one of 2002 with condition variables of `GLIBC_2.2.5` run well.
 //! `mlockall` wants some 15 MiB more. A call of a lock looks for 5 KiB of stack, before it takes anything: a signal stack of 4 KiB
 //! is too small where handlers post semaphores. A filter of system calls must allow `getpid`, `gettid`, `prctl`, `mremap`, `mmap`,
-//! `getcpu`, `clock_gettime` and `rt_sigprocmask` for the first event of a thread, and `memfd_create`, `prlimit64`, `ftruncate`, `fcntl`,
+//! `clock_gettime` and `rt_sigprocmask` for the first event of a thread, and `memfd_create`, `prlimit64`, `ftruncate`, `fcntl`,
 //! `fstat`, `munmap`, `faccessat`, `socket`, `connect`, `sendmsg` and `close` for a forked child.
 //! A call of a lock is an attempt, then the call: another library that counts `pthread_mutex_lock` counts the attempts apart. One pthread key is taken.
 
