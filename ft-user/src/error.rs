@@ -14,8 +14,6 @@ pub enum InitError {
     System(&'static str, i32),
 }
 
-impl InitError {}
-
 impl fmt::Display for InitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {

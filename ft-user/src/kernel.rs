@@ -252,7 +252,7 @@ impl File {
         Ok(())
     }
 
-    /// Names in a directory, with those of itself and its parent; as many as `most` entries of 4 KiB in all.
+    /// How many entries a directory has, with itself and its parent: of more than fit into 4 KiB, those that do.
     pub(crate) fn entries(&self) -> Result<usize> {
         let mut entries = [0u64; 512];
         let place = entries.as_mut_ptr().expose_provenance();

@@ -13,8 +13,7 @@ use crate::layout::{
     SharedControl, SharedSlot, Slot, VERSION,
 };
 use crate::shared_ring::SharedRing;
-use crate::{Config, InitError};
-use crate::{kernel, mapped};
+use crate::{Config, InitError, kernel, mapped};
 
 const DIR_OFFSET: u64 = PAGE;
 const SHARED_OFFSET: u64 = DIR_OFFSET + DIR_BYTES;

@@ -292,7 +292,7 @@ impl Inspected {
         told.iter_mut().for_each(|mapping| files.tell(self.pid, mapping, &mounts));
         let (pid, user) = (self.pid, Some(self.user));
         let stat = discover::read(&format!("/proc/{pid}/stat"));
-        let start_time = discover::start_time(&stat).unwrap_or(0);
+        let start_time = discover::start_time(&stat);
         Some(Mappings { pid, ts: monotonic_ns(), user, start_time, mappings: told })
     }
 

@@ -76,7 +76,7 @@ struct Registered {
 #[derive(Debug, Default)]
 pub(super) struct Owner {
     user: Option<u32>,
-    start_time: u64,
+    start_time: Option<u64>,
     /// Processes that began at different times have had the number.
     is_used_again: bool,
     is_doubtful: bool,
@@ -85,7 +85,7 @@ pub(super) struct Owner {
 impl Owner {
     /// A process of this number belongs to this user. One that becomes another user, as by `su`, is that user's. It is not root's if it was
     /// somebody else's before, who may have mapped what is asked for.
-    fn add(&mut self, user: u32, start_time: u64) {
+    fn add(&mut self, user: u32, start_time: Option<u64>) {
         const ROOT: u32 = 0;
         let Some(known) = self.user else {
             (self.user, self.start_time) = (Some(user), start_time);
@@ -329,7 +329,7 @@ mod tests {
     fn of_two_users_processes_with_one_number_nobodys_files_speak() {
         let user = |told: &[(u32, u64)]| {
             let mut owner = Owner::default();
-            told.iter().for_each(|&(user, start_time)| owner.add(user, start_time));
+            told.iter().for_each(|&(user, start_time)| owner.add(user, Some(start_time)));
             owner.user()
         };
         assert_eq!(user(&[]), None);

@@ -15,15 +15,11 @@ pub struct Mappings {
     /// Its user, whose files may speak for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<u32>,
-    /// When it began, ticks since the boot; 0 where that is not known.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub start_time: u64,
+    /// When it began, ticks since the boot, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_time: Option<u64>,
     /// Mappings of files that may be executed, and of the vDSO, by address.
     pub mappings: Vec<Mapping>,
-}
-
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }
 
 /// A part of a file in the memory of a process.

@@ -97,16 +97,14 @@ unsafe fn acquire(
     // SAFETY: the place of `errno` is the thread's own, and lives as long as the thread.
     let before = unsafe { errno.read() };
     // SAFETY: says the caller.
-    let mut result = if tries { unsafe { real::sem_trywait.get()(semaphore) } } else { -1 };
-    let contended = result != 0 && tries;
-    if !tries {
-        result = block();
-    } else if contended {
+    let attempt = tries.then(|| unsafe { real::sem_trywait.get()(semaphore) });
+    let contended = attempt.is_some_and(|result| result != 0);
+    if contended {
         // SAFETY: as above.
         unsafe { errno.write(before) };
         tell!(SEMAPHORE_WAIT, semaphore, caller);
-        result = block();
     }
+    let result = attempt.filter(|_| !contended).unwrap_or_else(block);
     if result == 0 {
         tell!(SEMAPHORE_ACQUIRE, semaphore, caller);
     } else if contended {

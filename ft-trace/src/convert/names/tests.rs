@@ -310,7 +310,7 @@ fn a_worker_has_no_rights() {
 fn on_disk(content: &[u8]) -> (tempfile::NamedTempFile, Mapping) {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), content).unwrap();
-    // Everybody may read it: the file of a temporary file is its owner's.
+    // A temporary file is for its owner alone; everybody may read this one.
     std::fs::set_permissions(file.path(), std::fs::Permissions::from_mode(0o644)).unwrap();
     let held = ForeignFile::here(file.path(), &Mounts::default());
     let facts = held.unwrap().facts().unwrap();
