@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// Sources of `ft-user`.
 pub(crate) const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../ft-user");
@@ -16,12 +16,24 @@ pub(crate) enum Link {
     Shared,
 }
 
+/// A directory of this test program alone: another one that runs beside it builds programs of the same names.
+fn own_directory() -> &'static Path {
+    static OWN: OnceLock<PathBuf> = OnceLock::new();
+    OWN.get_or_init(|| {
+        let program = std::env::current_exe().expect("the test program");
+        let name = program.file_stem().expect("its name");
+        let own = Path::new(env!("CARGO_TARGET_TMPDIR")).join("c").join(name);
+        std::fs::create_dir_all(&own).unwrap_or_else(|error| panic!("{}: {error}", own.display()));
+        own
+    })
+}
+
 /// Where `ft-user/capi/install` has put the library for these tests.
 pub(crate) fn prefix() -> &'static Path {
     static PREFIX: OnceLock<PathBuf> = OnceLock::new();
     PREFIX.get_or_init(|| {
         let scratch = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        let prefix = scratch.join("c-prefix");
+        let prefix = own_directory().join("prefix");
         let mut install = Command::new(Path::new(SOURCES).join("capi/install"));
         install.arg(&prefix).args(["--offline", "--quiet"]);
         install.env("CARGO", env!("CARGO")).env("CARGO_TARGET_DIR", scratch.join("c-target"));
@@ -42,7 +54,8 @@ pub(crate) fn compilers<'a>(names: &[&'a str]) -> Vec<&'a str> {
     names.iter().filter(works).copied().collect()
 }
 
-/// Compiles `sources` (below `ft-user/`) to the program `name`.
+/// Compiles `sources` (below `ft-user/`) to the program `name`. One that is there already is another test's, which may run it: it must
+/// be of the same command, and stays as it is.
 pub(crate) fn build(
     compiler: &str,
     flags: &[&str],
@@ -50,7 +63,8 @@ pub(crate) fn build(
     link: Link,
     name: &str,
 ) -> PathBuf {
-    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    static BUILT: Mutex<Vec<(PathBuf, String)>> = Mutex::new(Vec::new());
+    let out = own_directory().join(name);
     let mut command = Command::new(compiler);
     command.args(["-Wall", "-Wextra", "-Werror", "-pedantic"]).args(flags).arg("-o").arg(&out);
     command.arg("-I").arg(prefix().join("include"));
@@ -67,7 +81,16 @@ pub(crate) fn build(
             command.args(["-lpthread", "-ldl", "-lm", "-lgcc_s"]);
         }
     }
-    run(&mut command);
+    // A compiler that fails has built nothing.
+    let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
+    let line = format!("{command:?}");
+    match built.iter().find(|(program, _)| *program == out) {
+        Some((_, before)) => assert_eq!(*before, line, "two programs of one name"),
+        None => {
+            run(&mut command);
+            built.push((out.clone(), line));
+        }
+    }
     out
 }
 

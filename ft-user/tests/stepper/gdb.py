@@ -11,14 +11,23 @@ def functions():
     return names
 
 
-for command in ("set pagination off", "set confirm off", "break marked", "run"):
-    gdb.execute(command, to_string=True)
-steps = lost = 0
-while functions()[0] != "run":
-    names = functions()
-    steps += 1
-    if "main" not in names:
-        lost += 1
-        print(hex(gdb.newest_frame().pc()), names)
-    gdb.execute("stepi", to_string=True)
-print(f"{steps} steps, {lost} lost")
+def walk():
+    for command in ("set pagination off", "set confirm off", "break marked", "run"):
+        print(gdb.execute(command, to_string=True), end="")
+    steps = lost = 0
+    while functions()[0] != "run":
+        names = functions()
+        steps += 1
+        if "main" not in names:
+            lost += 1
+            print(hex(gdb.newest_frame().pc()), names)
+        gdb.execute("stepi", to_string=True)
+    print(f"{steps} steps, {lost} lost")
+
+
+try:
+    walk()
+except Exception as error:
+    # What ends a script is no failure of gdb's.
+    print(f"{type(error).__name__}: {error}")
+    gdb.execute("quit 1")
