@@ -13,6 +13,7 @@ use ft_trace::spool::frame::{Frame, Process};
 use ft_trace::spool::{Reader, Spool};
 use ft_trace::store::Trace;
 use ft_trace::tables::{AsyncSwitch, AsyncTask, PollEnd, SiteKind, SiteRow, TaskEnd, UserEvent};
+use ft_trace::warning::Warning;
 
 /// Records the program; returns the trace.
 fn record(program: &Path, out: &Path) -> Trace {
@@ -61,6 +62,30 @@ fn c_example_is_recorded() {
             });
             assert!(kinds.iter().all(|&count| count > 0), "{kinds:?}");
         }
+    }
+}
+
+/// Formats of C are shown as those of Rust. One that does not fit stays, and a warning says so.
+#[test]
+fn a_number_in_a_format_of_c_is_a_position() {
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/programs/formats.c");
+    for compiler in compilers(&["gcc", "clang"]) {
+        let name = format!("formats-{compiler}");
+        let program = build(compiler, &["-std=gnu11", "-O2"], &[source], Link::Static, &name);
+        let dir = tempfile::tempdir().unwrap();
+        let trace = record(&program, &dir.path().join("trace"));
+        let mut agent = Command::new(ft_tests::agent());
+        let listing = run(agent.arg("events").arg(dir.path().join("trace")));
+        for text in
+            ["state 1 of fd 9", "1 2 3 4 5.5 six", "0x0009|   9|7   |+9", "of {2}", "of {fd"]
+        {
+            assert!(listing.lines().any(|line| line.ends_with(text)), "{text} in {listing}");
+        }
+        let warnings = trace.meta().warnings.iter().filter_map(|warning| match warning {
+            Warning::Format { event, more, .. } => Some((&**event, *more)),
+            _ => None,
+        });
+        assert_eq!(warnings.collect::<Vec<_>>(), [("format.missing", 1)]);
     }
 }
 

@@ -139,6 +139,58 @@ fn a_child_that_cannot_be_recorded_is_a_loss_of_unknown_number() {
     assert!(holds.iter().all(|hold| hold.mark == Mark::Exact), "the parent's own are whole");
 }
 
+/// What a thread holds when it is attached to was not seen to be acquired: depths are at least those that are counted.
+#[test]
+fn depths_of_what_was_attached_to_while_it_held_a_lock_are_lower_bounds() {
+    const PROGRAM: &str = "
+        #include <pthread.h>
+        #include <stdio.h>
+        static pthread_mutex_t outer = PTHREAD_MUTEX_INITIALIZER, inner = PTHREAD_MUTEX_INITIALIZER;
+        int main(void) {
+            pthread_mutex_lock(&outer);
+            puts(\"held\"), fflush(stdout);
+            getchar();
+            for (int i = 0; i < 50; i++) pthread_mutex_lock(&inner), pthread_mutex_unlock(&inner);
+            pthread_mutex_unlock(&outer);
+            return 0;
+        }";
+    let directory = tempfile::tempdir().unwrap();
+    let (program, trace) = (directory.path().join("outer"), directory.path().join("trace"));
+    let source = directory.path().join("outer.c");
+    std::fs::write(&source, PROGRAM).unwrap();
+    let mut compile = Command::new("cc");
+    compile.args(["-pthread", "-o"]).arg(&program).arg(&source);
+    assert!(compile.status().expect("a C compiler, cc").success());
+    let mut traced = Command::new(&program);
+    traced.env("LD_PRELOAD", library()).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut traced = traced.spawn().unwrap();
+    let mut said = BufReader::new(traced.stdout.take().unwrap());
+    said.read_line(&mut String::new()).unwrap();
+
+    let mut agent = Command::new(ft_tests::agent());
+    agent.args(["record", "-k", "none", "-e", "lock.*", "-p", &traced.id().to_string(), "-o"]);
+    let mut agent = agent.arg(&trace).stdout(Stdio::null()).spawn().unwrap();
+    let is_on = || {
+        let mut sites = Command::new(ft_tests::agent());
+        let sites =
+            sites.args(["sites", "--json", "-p", &traced.id().to_string()]).output().unwrap();
+        let listing: serde_json::Value = serde_json::from_slice(&sites.stdout).unwrap();
+        let mut events = listing["events"].as_array().unwrap().iter();
+        events.any(|event| event["event"] == "lock.mutex_release" && event["on"] != 0)
+    };
+    while !is_on() {
+        assert!(agent.try_wait().unwrap().is_none(), "the agent goes on");
+    }
+    drop(traced.stdin.take());
+    assert!(traced.wait().unwrap().success());
+    assert!(agent.wait().unwrap().success());
+
+    let trace = Trace::open(&trace).unwrap();
+    let holds: Vec<CriticalSection> = trace.rows().map(|row| row.unwrap()).collect();
+    assert_eq!(holds.len(), 50);
+    assert!(holds.iter().all(|hold| (hold.depth, hold.depth_mark) == (0, Mark::LowerBound)));
+}
+
 #[test]
 fn holds_of_an_unmodified_program_have_the_parts_that_the_kernel_saw() {
     if !gate::recordable_or_skip() {

@@ -6,7 +6,7 @@
 //! # use ft_trace::{event::{Event, LeanUserEvent}, ids::*, tables::{SiteKind, SiteRow}};
 //! # let site = |site, kind, event: &str| SiteRow {
 //! #     site: SiteId(site), pid: Pid(1), event: event.into(), category: "lock".into(), kind, file: "".into(), line: 1,
-//! #     args: "".into(), format: "".into(), triggers: 1, source: 0, started: 0, program: 0,
+//! #     args: "".into(), format: "".into(), triggers: 1, source: 0, started: 0, program: 0, on_ns: Some(0),
 //! # };
 //! # let sites = [
 //! #     site(0, SiteKind::LockAcquire, "lock.mutex_acquire"), site(1, SiteKind::LockRelease, "lock.mutex_release"),

@@ -10,13 +10,16 @@
 //! **Situations that give no row** are counted by reason, [`Unpaired`].
 //! - *An end without a begin*: begun before the recording, before its sites were switched on, or during a loss.
 //! - *A begin without an end*: the thread, its memory (exec) or the recording ended first.
-//! - *Events of the thread were lost*: what it was in then may have ended meanwhile; forgotten. From then on its depths are
-//!   lower bounds.
+//! - *Events of the thread were lost*: what it was in then may have ended meanwhile; forgotten.
+//!
+//! A depth is a lower bound where the thread may be in a scope that was begun unseen (`world/begun.rs`).
 //!
 //! Memory: 256 scopes for each thread that lives.
 
 use crate::analysis::Analysis;
-use crate::world::{Began, Change, Outcome, Over, PerThread, Shares, Site, State, Thread, World};
+use crate::world::{
+    Began, Change, Nest, Outcome, Over, PerThread, Shares, Site, State, Thread, World,
+};
 use crate::{Rows, Tally};
 use ft_trace::Mark;
 use ft_trace::event::LeanUserEvent;
@@ -70,10 +73,18 @@ struct Open {
     shares: Shares,
 }
 
+/// The scopes in which a thread is.
+#[derive(Debug, Default)]
+struct OfThread {
+    open: Vec<Open>,
+    /// One has ended of which the begin was not recorded: more may go on.
+    ended_unseen: bool,
+}
+
 /// Makes the table `scopes`.
 #[derive(Debug, Default)]
 pub struct Scopes {
-    open: PerThread<Vec<Open>>,
+    open: PerThread<OfThread>,
     rows: u64,
     unpaired: Unpaired,
 }
@@ -88,11 +99,11 @@ impl Analysis for Scopes {
                 _ => {}
             },
             Change::Dispatched { thread, after: State::Preempted, shares, .. } => {
-                let open = self.open.get(thread).into_iter().flatten();
+                let open = self.open.get(thread).into_iter().flat_map(|of| &mut of.open);
                 open.for_each(|scope| scope.shares.merge(shares));
             }
             Change::WaitOver { thread, wait, end: Outcome::Acquired | Outcome::Abandoned } => {
-                let open = self.open.get(thread).into_iter().flatten();
+                let open = self.open.get(thread).into_iter().flat_map(|of| &mut of.open);
                 open.for_each(|scope| {
                     scope.lock_wait_ns += world.now() - wait.ts.max(scope.began.ts)
                 });
@@ -110,7 +121,8 @@ impl Analysis for Scopes {
 
 impl Scopes {
     fn begin(&mut self, thread: &Thread, event: &LeanUserEvent, site: &Site, world: &World) {
-        let open = self.open.of(thread);
+        let OfThread { open, ended_unseen } = self.open.of(thread);
+        let depth_mark = thread.begun.mark(Nest::Scopes).max(Mark::lower_bound_if(*ended_unseen));
         if open.len() == MAX_OPEN {
             open.remove(0);
             self.unpaired.too_many += 1;
@@ -119,7 +131,7 @@ impl Scopes {
             site: event.site,
             event: site.event.clone(),
             depth: open.len() as i32,
-            depth_mark: thread.locks.depth_mark(),
+            depth_mark,
             began: Began::now(thread, world),
             lock_wait_ns: 0,
             shares: Shares::default(),
@@ -127,9 +139,10 @@ impl Scopes {
     }
 
     fn over(&mut self, thread: &Thread, site: &Site, world: &World, rows: &mut Rows) {
-        let open = self.open.of(thread);
+        let OfThread { open, ended_unseen } = self.open.of(thread);
         let Some(i) = open.iter().rposition(|scope| scope.event == site.event) else {
             self.unpaired.end_only += 1;
+            *ended_unseen = true;
             return;
         };
         self.rows += 1;
@@ -138,15 +151,15 @@ impl Scopes {
 
     /// The rows of those in which a thread is, if they ended now.
     pub(crate) fn open(&mut self, thread: &Thread, world: &World) -> Vec<Scope> {
-        let open = self.open.get(thread).into_iter().flatten();
+        let open = self.open.get(thread).into_iter().flat_map(|of| &of.open);
         let censored = |scope| Scope { mark: Mark::Censored, ..row(thread, scope, world) };
         open.map(|scope| censored(scope.clone())).collect()
     }
 
     /// What a thread is in has no end that will be recorded.
     fn dropped(&mut self, thread: &Thread, why: Over) {
-        let Some(open) = self.open.get(thread) else { return };
-        self.unpaired.dropped(std::mem::take(open).len() as u64, why);
+        let Some(of) = self.open.get(thread) else { return };
+        self.unpaired.dropped(std::mem::take(of).open.len() as u64, why);
     }
 }
 

@@ -145,6 +145,7 @@ pub fn sites() -> Vec<SiteRow> {
         source: site / SITES.len() as i32,
         started: i64::from(site / SITES.len() as i32 == 1),
         program: i32::from(site / SITES.len() as i32 == 2),
+        on_ns: Some(0),
     };
     SITES.iter().chain(&SITES).chain(&SITES).zip(0..).map(row).collect()
 }
@@ -186,6 +187,14 @@ pub fn feed(kernel: bool, timeline: &str) -> Run {
     let mut analysis = Run::new(Context::new(kernel, 10, &threads(), &sites(), &names()));
     events(timeline).for_each(|event| analysis.push(&event));
     analysis
+}
+
+/// Runs a whole trace whose sites are on since then, CLOCK_MONOTONIC ns, if that is known.
+pub fn run_on_since(on_ns: Option<i64>, kernel: bool, timeline: &str) -> (Rows, Tally) {
+    let sites: Vec<SiteRow> = sites().into_iter().map(|site| SiteRow { on_ns, ..site }).collect();
+    let mut analysis = Run::new(Context::new(kernel, 10, &threads(), &sites, &names()));
+    events(timeline).for_each(|event| analysis.push(&event));
+    analysis.finish()
 }
 
 /// Runs a whole trace.

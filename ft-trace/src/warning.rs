@@ -26,14 +26,14 @@ pub enum Warning {
     NotEnded,
     /// A file of the spool is cut short or damaged.
     #[error(
-        "{file} is damaged at byte {offset} ({reason}): {} bytes behind it were left out; \
+        "{file} is damaged at byte {offset} ({reason}): {} bytes from there on were left out; \
          if the agent was not killed, check the disk",
         number::count(*bytes)
     )]
     SpoolDamaged {
         /// File, relative to the trace.
         file: String,
-        /// End of what was used.
+        /// Where it begins.
         offset: u64,
         /// Bytes left out.
         bytes: u64,
@@ -132,6 +132,19 @@ pub enum Warning {
         slots: u64,
         /// Why.
         reason: String,
+    },
+    /// Formats of sites cannot be shown with the arguments.
+    #[error(
+        "{}: {fault}; its events are listed with the placeholder as it stands; correct it in the program",
+        formats_of(event, *more)
+    )]
+    Format {
+        /// Event of the first such site.
+        event: String,
+        /// Other such sites.
+        more: u64,
+        /// What the first one lacks.
+        fault: String,
     },
     /// Slots or kernel records were not valid.
     #[error(
@@ -252,6 +265,14 @@ pub struct UntracedProgram {
 /// Programs that are named in a warning; all are in meta.json.
 const NAMED_PROGRAMS: usize = 5;
 
+/// The format of a site, of so many more.
+fn formats_of(event: &str, more: u64) -> String {
+    match more {
+        0 => format!("format of {event}"),
+        more => format!("format of {event} (and of {} more)", number::count(more)),
+    }
+}
+
 /// So many runs of programs, of those that there were.
 fn runs_of(runs: u64, of: u64) -> String {
     match (number::count(runs), number::count(of)) {
@@ -344,6 +365,7 @@ fn loss_remedy(origin: &str, ring_bytes: Option<u64>) -> Cow<'static, str> {
         (LossOrigin::Kernel, _) => {
             "record fewer kernel groups, or give a larger buffer with --kernel-buffer"
         }
+        (LossOrigin::Spool, _) => "check the disk, and record again",
         (LossOrigin::Agent, _) => "give the agent more CPU, or a faster disk",
     };
     remedy.into()

@@ -17,6 +17,7 @@
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 
 mod counter;
+pub mod format;
 mod site;
 mod sled;
 mod socket;

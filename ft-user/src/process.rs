@@ -55,6 +55,9 @@ const MAX_FULL_WAIT: Duration = Duration::from_secs(1);
 /// A later call enables in the libraries that were loaded meanwhile what is to be on ([`enable`](crate::enable())), and
 /// changes nothing else.
 ///
+/// Call it first when no thread holds a lock or is in a scope that is to be recorded: what began before is not known, and is not
+/// counted in the depth of what begins later.
+///
 /// # Errors
 ///
 /// See [`InitError`]. The process then goes on untraced, so an application may ignore the error.

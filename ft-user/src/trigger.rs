@@ -36,7 +36,9 @@
 ///
 /// The name is `category.name`. Up to six arguments follow, each `name: Type = expression`, or
 /// `name: Type` for a variable of that name; the type is any [`Arg`](crate::Arg). A format for listings
-/// may come last, after a semicolon. Expressions are evaluated only while the site is enabled.
+/// may come last, after a semicolon, with placeholders as in [`std::fmt`]: `{name}`, `{0}`, the first argument, or `{}`, the next one, with
+/// fill, alignment, sign, `#`, `0`, width, precision and `x`, `X`, `o`, `b`, `e`, `E`, `p` or `?` behind a colon. Expressions are
+/// evaluated only while the site is enabled.
 ///
 /// `&str` and `&[u8]` become a part of the event. All arguments together take 304 bytes at most, each
 /// number 8 (16 in an `Option`) and each text 8 more than its length; long texts are cut to what is left, and marked.
@@ -74,15 +76,33 @@
 /// ```compile_fail,E0277
 /// ft_user::event!("a.b", wide: u128 = 1);
 /// ```
+///
+/// Nor a format that cannot be shown with the arguments:
+///
+/// ```compile_fail,E0080
+/// ft_user::event!("a.b", id: u64 = 1; "{name}");
+/// ```
+/// ```compile_fail,E0080
+/// ft_user::event!("a.b", id: u64 = 1; "{1}");
+/// ```
+/// ```compile_fail,E0080
+/// ft_user::event!("a.b", rate: f64 = 1.0; "{rate:x}");
+/// ```
 /// ```compile_fail,E0080
 /// ft_user::event!("a.b", twice: Option<Option<u8>> = None);
 /// ```
 #[macro_export]
 macro_rules! event {
     ($name:literal $(, $arg:ident : $ty:ty $(= $value:expr)?)* $(,)? $(; $format:literal)?) => {
-        $crate::__event!(
-            kind = Event, $name $(, $arg : $ty $(= $value)?)* $(; $format)?
-        )
+        {
+            const _: () = $crate::layout::format::check(
+                concat!($($format)?),
+                &[$((stringify!($arg), <$ty as $crate::Arg>::TYPE)),*],
+            );
+            $crate::__event!(
+                kind = Event, $name $(, $arg : $ty $(= $value)?)* $(; $format)?
+            )
+        }
     };
 }
 

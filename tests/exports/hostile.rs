@@ -217,6 +217,7 @@ fn user(dir: &Path, meta: &mut Meta) {
             source: 0,
             started: 0,
             program: 0,
+            on_ns: Some(0),
         };
         for absent in [false, true] {
             let mut e = event(at(begin + 3000 + i64::from(absent)), i, &site);

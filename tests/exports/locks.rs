@@ -89,6 +89,7 @@ pub(crate) fn write(dir: &Path) {
             source,
             started: 0,
             program: 0,
+            on_ns: Some(0),
         })
     });
     table(dir, &mut meta, sites);

@@ -151,7 +151,7 @@ def table(locks: Locks, threads: Threads) -> Table:
             "site": wait.site,
             "place": wait.place,
             "depth": wait.depth,
-            "depth_mark": depth_mark(locks, wait.tid, wait.start.ts),
+            "depth_mark": depth_mark(locks, wait.tid, wait.lock[0], wait.start.ts),
             "holders": holders(holds[wait.lock], wait),
             **who("holder", blame.holder, threads),
             "holder_waits_ns": blame.holder_waits_ns,

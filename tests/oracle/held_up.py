@@ -59,7 +59,7 @@ def table(locks: Locks, threads: Threads) -> Table:
                     "site": hold.site,
                     "place": hold.place,
                     "depth": hold.depth,
-                    "depth_mark": depth_mark(locks, tid, hold.start.ts),
+                    "depth_mark": depth_mark(locks, tid, hold.lock[0], hold.start.ts),
                     "innermost": hold is held[-1],
                     "cause": delay.cause,
                     "nth": nth if least == nth else Within(least, nth),

@@ -28,7 +28,7 @@ def table(locks: Locks, threads: Threads) -> Table:
             "site": hold.site,
             "place": hold.place,
             "depth": hold.depth,
-            "depth_mark": depth_mark(locks, hold.tid, start),
+            "depth_mark": depth_mark(locks, hold.tid, hold.lock[0], start),
             "wait_ns": hold.wait_ns,
             "condition": hold.condition,
             "slice": hold.slice,
@@ -42,11 +42,24 @@ def table(locks: Locks, threads: Threads) -> Table:
     return Table("critical_sections", ("ts", "tid", "lock"), expected)
 
 
-def depth_mark(locks: Locks, tid: int, ts: int) -> Wanted:
-    """The mark of a depth: a lock may be held whose acquisition was lost before."""
+def depth_mark(locks: Locks, tid: int, pid: int, ts: int) -> Wanted:
+    """The mark of a depth: a lock may be held whose acquisition was not recorded.
+
+    It was lost, its release shows it, or its site was not on since before the thread or its program began.
+    """
     losses = [loss for loss in locks.trace.losses if loss.ts <= ts]
-    lost = [loss for loss in losses if loss.origin == "ring" and loss.tid == tid]
-    return LOWER_BOUND if lost else OneOf((EXACT, LOWER_BOUND)) if losses else EXACT
+    if any(loss.origin == "ring" and loss.tid == tid for loss in losses):
+        return LOWER_BOUND
+    # An exec ends all that was held.
+    begun = max([0, *(task.ts for task in locks.trace.tasks if task.tid == tid and task.ts <= ts and task.kind == "exec")])
+    if any(by == tid and begun <= when <= ts for by, when in locks.unseen):
+        return LOWER_BOUND
+    on = [site.on_ns for site in locks.trace.sites.values() if site.pid == pid and site.event.startswith("lock.")]
+    if any(since is None for since in on) and not any(since == 0 for since in on):
+        return LOWER_BOUND
+    if any(since != 0 for since in on):
+        return OneOf((EXACT, LOWER_BOUND))
+    return OneOf((EXACT, LOWER_BOUND)) if losses else EXACT
 
 
 def mark(parts: Parts, *occupants: Shares) -> Wanted:

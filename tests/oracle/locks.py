@@ -98,8 +98,9 @@ class Locks:
         self.waiting: dict[int, Wait] = {}
         # Waits for semaphores: nobody holds one, so they are in no table of waits.
         self.semaphores: list[Wait] = []
-        # Releases of what was acquired before the recording, or in a loss.
+        # Releases of what was acquired before the recording, or in a loss; and who made each that nobody was seen to hold.
         self.strays: list[tuple[At, Lock]] = []
+        self.unseen: list[tuple[int, int]] = []
         # Where that record is lost, the last switch tells.
         self.gone = {s.prev_tid: s.ts for s in trace.switches if s.prev_state in DEAD}
         self.gone |= {t.tid: t.ts for t in trace.tasks if t.kind == "exit"}
@@ -249,7 +250,10 @@ class Locks:
             held.remove(mine[-1])
             self.steps.append(Step(at, None, mine[-1], False))
         else:
-            self.strays.append((at, (event.pid, event.arg0)))
+            lock = (event.pid, event.arg0)
+            self.strays.append((at, lock))
+            if not any(hold.lock == lock for held in self.open.values() for hold in held):
+                self.unseen.append((event.tid, event.ts))
 
 
 def concerns(what: Task | Loss, tid: int, lock: Lock) -> bool:

@@ -1,6 +1,7 @@
 """`lock_order` as it should be: which lock was acquired where while which other was held from where."""
 
-from compare import Expected, Table
+from compare import Expected, OneOf, Table, Wanted
+from holds import EXACT, LOWER_BOUND, depth_mark
 from locks import SEMAPHORE, Hold, Locks
 
 # Gates that are kept: a documented limit of the column.
@@ -33,11 +34,19 @@ def table(locks: Locks) -> Table:
                 "tid": tids.pop() if len(tids) == 1 else None,
                 "held_name": locks.name(held_lock),
                 "lock_name": locks.name(lock),
+                "mark": worst([depth_mark(locks, hold.tid, lock[0], hold.start.ts) for _, hold in found]),
             },
             checks=[has_gates(gates)],
         ))
     key = ("pid", "held_lock", "held_kind", "held_place", "lock", "kind", "place")
     return Table("lock_order", key, expected)
+
+
+def worst(marks: list[Wanted]) -> Wanted:
+    """Where a lock may be held unseen at one acquisition, it may be a gate of the pair."""
+    if LOWER_BOUND in [mark for mark in marks if isinstance(mark, str)]:
+        return LOWER_BOUND
+    return next((mark for mark in marks if isinstance(mark, OneOf)), EXACT)
 
 
 def before(held: Hold, hold: Hold) -> list[Hold]:

@@ -168,12 +168,14 @@ class Thread(NamedTuple):
 
 class Site(NamedTuple):
     site: int
+    pid: int
     source: int
     event: str
     kind: str
     args: str
     file: str
     line: int
+    on_ns: int | None
 
 
 class Name(NamedTuple):

@@ -290,6 +290,7 @@ pub(crate) fn trace(dir: &Path, count: i32) {
         source: 0,
         started: 0,
         program: 0,
+        on_ns: Some(0),
     });
     table(dir, &mut meta, count, |i| SymbolRow {
         pid,

@@ -263,7 +263,7 @@ impl Collector {
             self.next_clock = Instant::now() + self.clock_distance;
             let sample = self.sample();
             self.writer.push(&Frame::Clock(sample))?;
-            self.tell_kernel_losses()?;
+            self.tell_kernel_losses(false)?;
             self.kernel.iter_mut().for_each(Kernel::follow_cpus);
             for refused in self.intake.refusals.take_new() {
                 self.notice(Notice::Unregistered(refused.clone()));

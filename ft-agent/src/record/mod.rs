@@ -213,7 +213,7 @@ pub async fn record_within(
             Err(_) => {}
         }
     }
-    collector.enable_attached();
+    collector.enable_attached()?;
     // A command that has ended already is in the kernel's records alone.
     if let Some(Ok(identity)) = child.as_ref().map(|child| Identity::of(child.pid)) {
         collector.attach(Attached { identity, memory: None })?;

@@ -19,6 +19,7 @@ use std::collections::HashMap;
 use crate::analysis::Analysis;
 use crate::world::{Change, Context, Thread, World};
 use crate::{Rows, Tally};
+use ft_trace::Mark;
 use ft_trace::ids::{Name, Nanos, Pid, SiteId, ThreadKey, Tid};
 use ft_trace::tables::LockOrder;
 
@@ -40,6 +41,7 @@ struct Edge {
     held: (SiteId, Name),
     acquired: (SiteId, Name),
     gates: Vec<i64>,
+    mark: Mark,
 }
 
 /// Makes the table `lock_order`, at the end.
@@ -82,6 +84,7 @@ impl Order {
             let key = ((held.lock, held.word), (new.lock, new.word));
             if let Some(edge) = edges.get_mut(&key) {
                 edge.count += 1;
+                edge.mark = edge.mark.max(new.depth_mark);
                 edge.tid.take_if(|one| *one != tid);
                 if !edge.gates.is_empty() {
                     let gates: Vec<i64> = gates.collect();
@@ -95,6 +98,7 @@ impl Order {
                     held: (held.site, held.kind.clone()),
                     acquired: (new.site, new.kind.clone()),
                     gates: gates.take(MAX_GATES).collect(),
+                    mark: new.depth_mark,
                 };
                 edges.insert(key, edge);
             } else {
@@ -128,6 +132,7 @@ impl Order {
                 kind: edge.acquired.1,
                 place: context.place(pid, edge.acquired.0, new.1),
                 gates: gates.join(" ").into(),
+                mark: edge.mark,
             }
         };
         edges.into_iter().map(row).collect()

@@ -168,7 +168,7 @@ fn a_thread_that_takes_the_number_of_one_that_ended_is_in_no_scope() {
          50 close a
          60 open a
          70 close a",
-        &["a outer0 60+10 run10"],
+        &["a outer>=0 60+10 run10"],
         Unpaired { end_only: 1, begin_only: 1, ..Unpaired::default() },
     );
 }

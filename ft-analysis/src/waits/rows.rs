@@ -3,7 +3,7 @@
 use super::own::Own;
 use super::queues::Verdict;
 use super::spared::Spared;
-use crate::world::{Holder, Over, Thread, Wait, World};
+use crate::world::{Holder, Nest, Over, Thread, Wait, World};
 use ft_trace::Mark;
 use ft_trace::ids::{Nanos, ThreadKey, Tid};
 use ft_trace::tables::{LockWait, UnfinishedWait, WaitEnd};
@@ -41,7 +41,7 @@ pub(super) fn row(
         place: context.place(pid, wait.site, wait.word),
         // The lock itself is held by now.
         depth: thread.locks.locks().count().saturating_sub(1) as i32,
-        depth_mark: thread.locks.depth_mark(),
+        depth_mark: thread.begun.mark(Nest::Locks),
         holders: verdict.holders.try_into().unwrap_or(i32::MAX),
         holder_tid: holder.map(|h| h.0.tid.0),
         holder_comm: holder.map(|h| comm(&h.0)),

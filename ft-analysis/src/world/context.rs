@@ -26,6 +26,8 @@ pub struct Site {
     pub(crate) program: Program,
     /// The registration whose numbers of names and places its events carry.
     pub(crate) source: i32,
+    /// Since when it is on ([`SiteRow::on_ns`]).
+    pub(crate) on_ns: Option<i64>,
     /// Its place is a return address ([`SiteKind`]).
     has_caller: bool,
     /// Its events begin with the address of a function.
@@ -186,6 +188,7 @@ impl Context {
             roles,
             program,
             source,
+            on_ns: row.on_ns,
             has_caller,
             has_function,
             at,

@@ -6,10 +6,8 @@
 //! on the list at that moment (paper, section 3: a request has depth *n* if *n* locks are already held). A
 //! release takes the newest entry of its lock, wherever it stands, so locks need not be released in
 //! reverse order. The critical section runs from the acquisition to the release; the wait does not belong
-//! to it. Depth counts the holds that were recorded: a lock taken before the recording began is not in it.
-//! From a loss of the thread's events on, its depths are lower bounds, for a mark of their own: what it holds then may
-//! have been acquired in the loss, and nothing that is recorded later can show that there is no such lock. (A release
-//! without an acquisition shows that there was one, and not that it was the last.) An exec ends that, with all locks.
+//! to it. Depth counts the holds that were recorded, and has a mark of its own: a lower bound where the thread may hold a lock whose
+//! acquisition was not ([`super::begun`]).
 //!
 //! **Situations that give no row** are counted by reason, [`Incomplete`] (paper, section 3.2).
 //! - *Released, never acquired*: acquired before the recording or during a loss.
@@ -105,6 +103,8 @@ pub(crate) struct Acquisition {
     pub(crate) word: i64,
     pub(crate) site: SiteId,
     pub(crate) kind: Name,
+    /// Mark of its depth.
+    pub(crate) depth_mark: Mark,
 }
 
 /// A wait that goes on.
@@ -138,8 +138,6 @@ pub(crate) struct Held {
     wait: Option<Wait>,
     /// Lock that its condition wait released, and the kind of that hold.
     parked: Option<(i64, Name)>,
-    /// Events of the thread were lost: it may hold more than is known.
-    holds_unknown: bool,
 }
 
 impl Held {
@@ -228,22 +226,12 @@ impl Held {
             site: a.site,
             kind: a.kind,
             depth: self.locks().count() as i32,
-            depth_mark: self.depth_mark(),
+            depth_mark: a.depth_mark,
             wait_ns,
             condition,
             slice: SliceOutcome::None,
         });
         over
-    }
-
-    /// Mark of a depth that is counted now.
-    pub(crate) fn depth_mark(&self) -> Mark {
-        Mark::lower_bound_if(self.holds_unknown)
-    }
-
-    /// Events of the thread, before the first that was seen, were lost.
-    pub(crate) fn began_in_loss(&mut self) {
-        self.holds_unknown = true;
     }
 
     /// What is held, without semaphores.
@@ -292,9 +280,7 @@ impl Held {
     /// Records of the thread were lost: nothing is known of what it holds. Returns that.
     pub(crate) fn lose(&mut self, bad: &mut Incomplete) -> Vec<Hold> {
         bad.held_at_loss += self.locks().count() as u64;
-        let held = self.forget(bad);
-        self.holds_unknown = true;
-        held
+        self.forget(bad)
     }
 
     /// The thread, or the recording, has ended. Returns what it held.

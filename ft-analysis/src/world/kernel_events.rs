@@ -1,6 +1,7 @@
 //! What the kernel's records do to the world: who runs, waits, is interrupted; and what was lost.
 
 use super::account::{State, interrupt_part};
+use super::begun::{Begun, Nest};
 use super::cpus::Unseen;
 use super::held::Held;
 use super::losses::Hides;
@@ -181,6 +182,7 @@ impl World {
             stack: None,
         };
         let born = e.is_new && self.threads.find(woken).is_none();
+        let forked = (woken.tid.0 == woken.pid.0).then(|| self.forked_by(waker));
         let slot = self.thread_now(woken);
         let change = Change::Waking {
             thread: &self.threads[slot],
@@ -196,6 +198,10 @@ impl World {
         if born && !self.losses.of_events(woken, ts) {
             // Whatever was lost before was not its own.
             thread.locks = Held::default();
+            match forked {
+                Some(begun) => thread.begun = begun,
+                None => thread.begun.anew(ts),
+            }
         }
         let state = thread.account.state();
         if thread.wakes.woken(state, wake, &mut self.tally.races) {
@@ -208,6 +214,17 @@ impl World {
             thread.leave_queue(&mut self.cpus, ts, &mut self.log);
             thread.join_queue(e.target_cpu, &mut self.cpus, ts);
         }
+    }
+
+    /// What is known of the first thread of a process that this thread has forked.
+    fn forked_by(&self, parent: Option<ThreadKey>) -> Begun {
+        let parent = parent.and_then(|parent| self.threads.find(parent));
+        let parent = parent.map(|slot| &self.threads[slot]);
+        Begun::forked(parent.map(|parent| &parent.begun), |nest| match nest {
+            Nest::Locks => parent.is_some_and(|parent| parent.locks.locks().next().is_none()),
+            // Which scopes go on, their analysis knows.
+            Nest::Scopes => false,
+        })
     }
 
     pub(super) fn migrate(&mut self, e: &SchedMigrate) {

@@ -1,5 +1,6 @@
 //! What the events of locks do to the world: waits, holds and their ends.
 
+use super::begun::Nest;
 use super::held::{Acquisition, Ended, Hold, SEMAPHORE, Wait};
 use super::locks::Holder;
 use super::parts::Began;
@@ -28,7 +29,9 @@ impl World {
             SiteKind::LockAcquire | SiteKind::CondWake => {
                 self.holds += 1;
                 let (id, began) = (self.holds, Began::at(ts, thread));
-                let a = Acquisition { id, began, lock, word: e.arg[1], site: e.site, kind };
+                let depth_mark = thread.begun.mark(Nest::Locks);
+                let a =
+                    Acquisition { id, began, lock, word: e.arg[1], site: e.site, kind, depth_mark };
                 let ended = match what {
                     SiteKind::CondWake => thread.locks.wake(a, bad),
                     _ => thread.locks.acquire(a, bad),
@@ -55,6 +58,9 @@ impl World {
                         Hold { slice: SliceOutcome::told(e.arg[2]), ..hold }
                     }),
                 };
+                if hold.is_none() && self.locks.holder(thread.process, lock).is_none() {
+                    thread.begun.ended_unseen(Nest::Locks);
+                }
                 let taken = self.locks.released(thread.process, lock, thread.key.tid);
                 if let (Some(hold), Some(taken)) = (&hold, taken)
                     && (hold.began.ts..ts).contains(&taken)
@@ -161,6 +167,11 @@ impl World {
             Over::Loss => thread.locks.lose(bad),
             _ => thread.locks.end(bad),
         };
+        match why {
+            Over::Loss => thread.begun.lose(),
+            Over::Exec => thread.begun.anew(self.now),
+            Over::Thread | Over::Trace => {}
+        }
         let (process, tid) = (thread.process, thread.key.tid);
         for hold in &holds {
             match why {

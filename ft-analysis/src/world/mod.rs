@@ -4,6 +4,7 @@
 //! wants to know of is here, and what only one does is not.
 
 mod account;
+mod begun;
 mod blocked;
 mod change;
 mod context;
@@ -35,6 +36,7 @@ mod user_events;
 mod wakes;
 
 pub use account::State;
+pub(crate) use begun::Nest;
 pub use blocked::BlockedOn;
 pub use change::{Change, Outcome, Over};
 pub use context::{Context, Site, place_text};
@@ -333,7 +335,7 @@ impl World {
         thread.account.lose_state(self.losses.dark_until);
         thread.account.lose_interrupts(self.losses.blind_until);
         if self.losses.of_events(key, i64::MIN) {
-            thread.locks.began_in_loss();
+            thread.begun.lose();
         }
         self.threads.insert(thread)
     }

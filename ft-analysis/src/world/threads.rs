@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::ops::{Index, IndexMut};
 
 use super::account::{Account, State};
+use super::begun::Begun;
 use super::context::Program;
 use super::counted::Counted;
 use super::cpus::{Cpus, Shares};
@@ -161,6 +162,8 @@ pub struct Thread {
     /// What that CPU's count of the agent's time was when it came.
     agent_then: i64,
     pub(crate) locks: Held,
+    /// Whether all is known that it is in.
+    pub(crate) begun: Begun,
     /// How often something happened to it.
     pub(super) counted: Counted,
     /// The polls of tasks in which it is.
@@ -209,6 +212,7 @@ impl Thread {
             agent_ns: 0,
             agent_then: 0,
             locks: Held::default(),
+            begun: Begun::default(),
             counted: Counted::default(),
             polls: Polls::default(),
             wakes: Wakes::default(),

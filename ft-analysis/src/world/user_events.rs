@@ -1,5 +1,6 @@
 //! What an application's own events do to the world: they show that it runs, polls, and takes locks.
 
+use super::begun::Nest;
 use super::blocked::BlockedOn;
 use super::change::Over;
 use super::context::Program;
@@ -58,6 +59,15 @@ impl World {
             site = self.context.site(e.site).expect("it was there");
         }
         let (what, kind, load) = (site.kind, &site.lock_kind, site.load);
+        match what {
+            SiteKind::ScopeBegin | SiteKind::ScopeEnd => {
+                self.threads[slot].begun.event(Nest::Scopes, site.on_ns);
+            }
+            what if what.has_lock() && kind.as_ref() != SEMAPHORE => {
+                self.threads[slot].begun.event(Nest::Locks, site.on_ns);
+            }
+            _ => {}
+        }
         let begins = begins(what, kind);
         to.tell(self, Change::Own { thread: &self.threads[slot], event: e, site });
         match what {

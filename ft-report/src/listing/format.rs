@@ -1,11 +1,10 @@
-//! Format strings of sites: text with `{name}` or `{0}` where an argument goes.
+//! Format strings of sites: text with placeholders where arguments go ([`format`](ft_user::layout::format)), shown as Rust does it.
 //!
-//! `{name:x}` shows an integer in hexadecimal; `{{` and `}}` are braces. The string comes from the traced
+//! The string comes from the traced
 //! program: what is not a placeholder of an argument that the site has stays as it is, braces included.
 
-use std::fmt::Write;
-
-use ft_user::layout::MAX_ARGS;
+use ft_user::layout::format::{self, Align, Spec};
+use ft_user::layout::{ArgType, MAX_ARGS};
 
 use super::time::Times;
 use ft_trace::tables::{UserEvent, arg_name};
@@ -21,6 +20,21 @@ pub(crate) enum ArgKind {
     Tsc,
     /// A string, or bytes in hexadecimal.
     Text,
+}
+
+impl ArgKind {
+    /// As a format sees it.
+    fn as_type(self) -> ArgType {
+        match self {
+            ArgKind::Unsigned => ArgType::Unsigned,
+            ArgKind::Signed => ArgType::Signed,
+            ArgKind::Float => ArgType::Float,
+            ArgKind::Bool => ArgType::Bool,
+            ArgKind::Pointer => ArgType::Pointer,
+            ArgKind::Tsc => ArgType::Tsc,
+            ArgKind::Text => ArgType::Str,
+        }
+    }
 }
 
 /// An argument of a site.
@@ -51,18 +65,10 @@ pub(crate) fn parse_args(args: &str) -> Vec<Arg> {
     args.split(", ").filter(|arg| !arg.is_empty()).take(MAX_ARGS).map(parse).collect()
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Style {
-    Plain,
-    Hex,
-    /// Texts in quotation marks.
-    Quoted,
-}
-
 #[derive(Debug)]
 enum Piece {
     Text(String),
-    Arg(usize, Style),
+    Arg(usize, Spec),
 }
 
 /// A format string, parsed once for all events of its site.
@@ -76,22 +82,32 @@ impl Template {
     /// Parses a format string.
     pub(crate) fn parse(format: &str, args: Vec<Arg>) -> Template {
         let (mut pieces, mut text) = (Vec::new(), String::new());
-        let mut rest = format;
-        while let Some((before, brace)) = rest.find(['{', '}']).map(|at| rest.split_at(at)) {
-            text.push_str(before);
-            if brace.starts_with("{{") || brace.starts_with("}}") {
-                text.push_str(&brace[..1]);
-                rest = &brace[2..];
-            } else if let Some((index, style, length)) = placeholder(brace, &args) {
-                pieces.push(Piece::Text(std::mem::take(&mut text)));
-                pieces.push(Piece::Arg(index, style));
-                rest = &brace[length..];
-            } else {
-                text.push_str(&brace[..1]);
-                rest = &brace[1..];
+        let (mut rest, mut following) = (format, 0);
+        while !rest.is_empty() {
+            let (piece, behind) = format::next(rest);
+            let found = match piece {
+                format::Piece::Placeholder(which, spec) => {
+                    placeholder(which, spec, &mut following, &args)
+                }
+                _ => None,
+            };
+            match (piece, found) {
+                (_, Some((index, spec))) => {
+                    pieces.push(Piece::Text(std::mem::take(&mut text)));
+                    pieces.push(Piece::Arg(index, spec));
+                    rest = behind;
+                }
+                (format::Piece::Text(part) | format::Piece::Stray(part), _) => {
+                    text.push_str(part);
+                    rest = behind;
+                }
+                // There may be one within what looked like one.
+                (format::Piece::Placeholder(..), None) => {
+                    text.push('{');
+                    rest = &rest[1..];
+                }
             }
         }
-        text.push_str(rest);
         pieces.push(Piece::Text(text));
         Template { args, pieces }
     }
@@ -102,7 +118,7 @@ impl Template {
         for (i, arg) in args.iter().enumerate() {
             let blank = if i == 0 { "" } else { " " };
             pieces.push(Piece::Text(format!("{blank}{}=", arg.name)));
-            pieces.push(Piece::Arg(i, Style::Quoted));
+            pieces.push(Piece::Arg(i, QUOTED));
         }
         Template { args, pieces }
     }
@@ -117,52 +133,134 @@ impl Template {
         for piece in &self.pieces {
             match piece {
                 Piece::Text(text) => out.push_str(text),
-                Piece::Arg(i, style) => value(event, *i, &self.args[*i], *style, times, out),
+                Piece::Arg(i, spec) => value(event, *i, &self.args[*i], spec, times, out),
             }
         }
     }
 }
 
-/// The placeholder at the start of `text`: number of its argument, style, length.
-fn placeholder(text: &str, args: &[Arg]) -> Option<(usize, Style, usize)> {
-    let inner = text.strip_prefix('{')?;
-    let inner = &inner[..inner.find('}')?];
-    let (name, style) = match inner.strip_suffix(":x") {
-        Some(name) => (name, Style::Hex),
-        None => (inner, Style::Plain),
+/// As `{:?}`: texts in quotation marks.
+const QUOTED: Spec = Spec { letter: b'?', ..Spec::PLAIN };
+
+/// Which argument a placeholder shows, and how.
+fn placeholder(
+    which: &str,
+    spec: &str,
+    following: &mut usize,
+    args: &[Arg],
+) -> Option<(usize, Spec)> {
+    let spec = Spec::parse(spec)?;
+    let index = match format::position(which) {
+        // A number is a position, also where an argument of C is a number and so is called like one.
+        Some(position) => position,
+        None if which.is_empty() => *following,
+        None => {
+            let name = arg_name(which);
+            args.iter().position(|arg| arg.name == name)?
+        }
     };
-    let name = arg_name(name);
-    let by_number = || name.parse().ok().filter(|&i| i < args.len());
-    let index = args.iter().position(|arg| arg.name == name).or_else(by_number)?;
-    Some((index, style, inner.len() + 2))
+    args.get(index).filter(|arg| spec.suits(arg.kind.as_type()))?;
+    *following += usize::from(which.is_empty());
+    Some((index, spec))
 }
 
 /// Appends argument `i`. One that is not there is `none` where it may be absent, else `?`: the event was too short for
 /// it.
-fn value(event: &UserEvent, i: usize, arg: &Arg, style: Style, times: Times, out: &mut String) {
+fn value(event: &UserEvent, i: usize, arg: &Arg, spec: &Spec, times: Times, out: &mut String) {
     let missing = if arg.optional { "none" } else { "?" };
-    // Writing into a `String` does not fail.
-    let _ = match (arg.kind, event.arg[i]) {
-        (ArgKind::Float, _) => match event.argf[i] {
-            Some(value) => write!(out, "{value}"),
-            None => out.write_str(missing),
-        },
-        (ArgKind::Text, _) => match (&event.argt[i], style) {
-            (Some(text), Style::Quoted) => write!(out, "{:?}", &**text),
-            (Some(text), _) => out.write_str(text),
-            (None, _) => out.write_str(missing),
-        },
-        (_, None) => out.write_str(missing),
-        (ArgKind::Pointer, Some(word)) => write!(out, "{word:#x}"),
-        (ArgKind::Tsc, Some(ts)) => {
-            times.write(ts, out);
-            Ok(())
-        }
-        (ArgKind::Bool, Some(word @ 0..=1)) => write!(out, "{}", word == 1),
-        (_, Some(word)) if style == Style::Hex => write!(out, "{word:#x}"),
-        (ArgKind::Signed, Some(word)) => write!(out, "{word}"),
-        (_, Some(word)) => write!(out, "{}", word as u64),
+    let shown = match arg.kind {
+        ArgKind::Float => event.argf[i].map(|value| float(value, spec, out)),
+        ArgKind::Text => event.argt[i].as_deref().map(|text| match spec.letter {
+            b'?' => fill_text(&format!("{text:?}"), spec, out),
+            _ => fill_text(text, spec, out),
+        }),
+        kind => event.arg[i].map(|word| match (kind, word) {
+            (ArgKind::Tsc, ts) => {
+                let mut text = String::new();
+                times.write(ts, &mut text);
+                fill_text(&text, spec, out);
+            }
+            (ArgKind::Bool, 0..=1) => {
+                fill_text(if word == 1 { "true" } else { "false" }, spec, out)
+            }
+            (ArgKind::Pointer, _) if matches!(spec.letter, 0 | b'?' | b'p') => {
+                number(false, "0x", &format!("{word:x}"), &Spec { alternate: true, ..*spec }, out);
+            }
+            (ArgKind::Signed, _) => integer(word < 0, word.unsigned_abs(), word as u64, spec, out),
+            _ => integer(false, word as u64, word as u64, spec, out),
+        }),
     };
+    if shown.is_none() {
+        fill_text(missing, &Spec { precision: None, ..*spec }, out);
+    }
+}
+
+/// Appends an integer of this size; `word` is what other bases show.
+fn integer(negative: bool, size: u64, word: u64, spec: &Spec, out: &mut String) {
+    match spec.letter {
+        b'x' => number(false, "0x", &format!("{word:x}"), spec, out),
+        b'X' => number(false, "0x", &format!("{word:X}"), spec, out),
+        b'o' => number(false, "0o", &format!("{word:o}"), spec, out),
+        b'b' => number(false, "0b", &format!("{word:b}"), spec, out),
+        b'e' => number(negative, "", &format!("{size:e}"), spec, out),
+        b'E' => number(negative, "", &format!("{size:E}"), spec, out),
+        _ => number(negative, "", &size.to_string(), spec, out),
+    }
+}
+
+fn float(value: f64, spec: &Spec, out: &mut String) {
+    let size = value.abs();
+    let digits = match (spec.letter, spec.precision.map(usize::from)) {
+        (b'e', None) => format!("{size:e}"),
+        (b'e', Some(n)) => format!("{size:.n$e}"),
+        (b'E', None) => format!("{size:E}"),
+        (b'E', Some(n)) => format!("{size:.n$E}"),
+        (b'?', None) => format!("{size:?}"),
+        (_, None) => format!("{size}"),
+        (_, Some(n)) => format!("{size:.n$}"),
+    };
+    let is_number = value.is_finite();
+    let spec = Spec { zero: spec.zero && is_number, plus: spec.plus && !value.is_nan(), ..*spec };
+    number(value.is_sign_negative() && !value.is_nan(), "", &digits, &spec, out);
+}
+
+/// Appends a number: its sign, the prefix of its base if that is asked for, its digits.
+fn number(negative: bool, prefix: &str, digits: &str, spec: &Spec, out: &mut String) {
+    let sign = match (negative, spec.plus) {
+        (true, _) => "-",
+        (false, true) => "+",
+        (false, false) => "",
+    };
+    let prefix = if spec.alternate { prefix } else { "" };
+    let width = usize::from(spec.width.unwrap_or(0));
+    let zeros = width.saturating_sub(sign.len() + prefix.len() + digits.chars().count());
+    if spec.zero {
+        out.extend([sign, prefix]);
+        out.extend(std::iter::repeat_n('0', zeros));
+        out.push_str(digits);
+    } else {
+        fill(&format!("{sign}{prefix}{digits}"), spec, Align::Right, out);
+    }
+}
+
+/// Appends a text, of which the precision says how much.
+fn fill_text(text: &str, spec: &Spec, out: &mut String) {
+    match spec.precision.and_then(|most| text.char_indices().nth(most.into())) {
+        Some((end, _)) => fill(&text[..end], spec, Align::Left, out),
+        None => fill(text, spec, Align::Left, out),
+    }
+}
+
+fn fill(text: &str, spec: &Spec, usual: Align, out: &mut String) {
+    let missing = spec.width.map_or(0, |n| usize::from(n).saturating_sub(text.chars().count()));
+    let before = match spec.align.unwrap_or(usual) {
+        Align::Left => 0,
+        Align::Center => missing / 2,
+        Align::Right => missing,
+    };
+    out.extend(std::iter::repeat_n(spec.fill, before));
+    out.push_str(text);
+    out.extend(std::iter::repeat_n(spec.fill, missing - before));
 }
 
 #[cfg(test)]
@@ -197,7 +295,8 @@ mod tests {
     fn placeholders_show_the_argument_by_its_type() {
         check("order {id} by {who}", "order 18446744073709551615 by a\n\"b");
         check("{0}{1}", "18446744073709551615-7");
-        check("{at} {ok} {rate} {id:x}", "0x7fff0000 true 0.5 0xffffffffffffffff");
+        check("{at} {ok} {rate} {id:x}", "0x7fff0000 true 0.5 ffffffffffffffff");
+        check("{} {} {:x}", "18446744073709551615 -7 7fff0000");
         check("{{id}} }}{{", "{id} }{");
         check("grüße {delta}!", "grüße -7!");
         check("", "");
@@ -214,8 +313,6 @@ mod tests {
             "id}",
             "{",
             "}",
-            "{}",
-            "{:x}",
             "{id:z}",
             "{ id }",
             "{id:x:x}",
@@ -228,6 +325,58 @@ mod tests {
         }
         check("{{{id", "{{id");
         check("{nope{delta}}", "{nope-7}");
+    }
+
+    #[test]
+    fn a_number_is_a_position_also_where_arguments_are_called_like_numbers() {
+        let args = parse_args("1:signed, fd:signed, 0:signed");
+        let mut event = user(5, 0, "a.b");
+        event.arg = [Some(1), Some(9), Some(0), None, None, None];
+        assert_eq!(
+            show(&Template::parse("state {0} of fd {1}, {2}", args), &event),
+            "state 1 of fd 9, 0"
+        );
+    }
+
+    /// Whatever Rust shows with a specification, so do we.
+    #[test]
+    fn what_a_specification_means_is_what_it_means_to_rust() {
+        macro_rules! same {
+            ($($spec:literal)*) => {
+                [$((
+                    concat!("{0", $spec, "} {1", $spec, "}"),
+                    format!(concat!("{0", $spec, "} {1", $spec, "}"), u64::MAX, -7i64),
+                )),*]
+            };
+        }
+        let integers = same!(
+            "" ":5" ":<5" ":^5" ":>5" ":*^9" ":05" ":+" ":+06" ":x" ":#x" ":#X" ":08x" ":#010x" ":o" ":#b" ":e"
+            ":<05" ":ü>7" ":?" ":#?" ":1" ":30" ":E" ":+e"
+        );
+        for (format, expected) in integers {
+            check(format, &expected);
+        }
+        macro_rules! floats {
+            ($($spec:literal)*) => {
+                [$((concat!("{4", $spec, "}"), format!(concat!("{0", $spec, "}"), 0.5f64))),*]
+            };
+        }
+        let all = floats!("" ":.2" ":8.3" ":<8.1" ":08.2" ":+.1" ":e" ":.3e" ":?" ":.0" ":^9" ":E");
+        for (format, expected) in all {
+            check(format, &expected);
+        }
+        macro_rules! texts {
+            ($($spec:literal)*) => {
+                [$((
+                    concat!("{5", $spec, "}|{3", $spec, "}"),
+                    format!(concat!("{0", $spec, "}|{1", $spec, "}"), "a\n\"b", true),
+                )),*]
+            };
+        }
+        for (format, expected) in texts!("" ":8" ":>8" ":^9" ":-<6" ":.2" ":>6.3") {
+            check(format, &expected);
+        }
+        check("{at:#x} {at:x} {at:>12} {at:p}", "0x7fff0000 7fff0000   0x7fff0000 0x7fff0000");
     }
 
     #[test]

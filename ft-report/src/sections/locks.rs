@@ -265,7 +265,7 @@ impl LocksReport {
         );
         if self.depth_lower_bounds > 0 {
             let n = Of(self.depth_lower_bounds, "hold");
-            s.say(text!("{} may be nested deeper: events of the thread were lost before.", n));
+            s.say(text!("{} may be nested deeper: their threads may hold what was acquired before they were recorded, or in a loss.", n));
         }
         let histogram =
             |(of, g): (Value, &Group)| Histogram { of, bins: g.histogram_100ns.clone() };

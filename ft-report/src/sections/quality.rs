@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::document::{Id, N, Ns, Share, Text};
 use crate::text;
-use ft_trace::tables::{ClockRow, LossOrigin, LossRow};
+use ft_trace::tables::{ClockRow, LossOrigin, LossReason, LossRow};
 
 /// Losses that are listed one by one.
 const PLACES: usize = 5;
@@ -130,7 +130,7 @@ impl LossPlace {
     }
 
     fn is_of_unknown_number(&self) -> bool {
-        self.origin.is_of_unknown_number()
+        self.origin.is_of_unknown_number() || LossReason::of(&self.what) == LossReason::Damaged
     }
 
     /// One line.
@@ -141,7 +141,12 @@ impl LossPlace {
             (_, _, pid @ 0..) => text!("process {}", Id(pid)),
             _ => text!("everything"),
         };
-        let what = format!("{} {}", self.origin, self.what);
+        // A reason may name its place itself.
+        let origin = self.origin.word().replace('-', " ");
+        let what = match self.what.starts_with(&origin) {
+            true => self.what.clone(),
+            false => format!("{origin} {}", self.what),
+        };
         let number = match self.is_of_unknown_number() {
             true => text!("an unknown number"),
             false => text!("{}", N(self.count)),
@@ -223,6 +228,24 @@ mod tests {
         assert_eq!(q.losses.iter().map(|l| l.count).collect::<Vec<_>>(), [4, 3, 3, 2, 2]);
         let text = sentence(&q.losses[0].text());
         assert_eq!(text, "kernel sched_switch: 4 of CPU 1, after 104 ns for 10 ns");
+    }
+
+    #[test]
+    fn a_place_is_named_once() {
+        let text = |origin, what: &str| {
+            let row = LossRow { origin, what: what.into(), ..loss(1100, 10, 4) };
+            sentence(&quality(&[], &[row]).losses[0].text())
+        };
+        let expected = ": 4 of CPU 1, after 100 ns for 10 ns";
+        for (origin, what, name) in [
+            (LossOrigin::Ring, "ring full", "ring full"),
+            (LossOrigin::SharedRing, "shared ring full", "shared ring full"),
+            (LossOrigin::Directory, "directory full", "directory full"),
+            (LossOrigin::Ring, "slots never committed", "ring slots never committed"),
+            (LossOrigin::KernelSkipped, "sys_exit", "kernel skipped sys_exit"),
+        ] {
+            assert_eq!(text(origin, what), format!("{name}{expected}"));
+        }
     }
 
     #[test]

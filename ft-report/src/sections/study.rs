@@ -137,7 +137,7 @@ impl Study {
         );
         if self.depth_lower_bounds > 0 {
             let n = Of(self.depth_lower_bounds, "critical section");
-            s.say(text!("{} may be nested deeper: events of the thread were lost before.", n));
+            s.say(text!("{} may be nested deeper: their threads may hold what was acquired before they were recorded, or in a loss.", n));
         }
         s.figure(
             text!(

@@ -7,7 +7,7 @@ use ft_analysis::Mark;
 pub struct Depths {
     /// By depth, from 0; the analyses follow 256 locks of a thread.
     pub counts: Vec<u64>,
-    /// Of these, how many are at least that deep: events of their thread were lost before.
+    /// Of these, how many are at least that deep: their thread may hold more than is known.
     pub lower_bounds: u64,
 }
 

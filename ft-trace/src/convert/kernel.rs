@@ -110,4 +110,4 @@ impl KernelRows {
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
-pub(super) use tests::bytes as test_bytes;
+pub(crate) use tests::bytes as test_bytes;

@@ -42,6 +42,8 @@ use crate::store::error::io_error;
 use crate::store::{Meta, StoreError, file};
 pub(crate) use chains::Chains;
 pub use follow::{Followed, Follower};
+#[cfg(test)]
+pub(crate) use kernel::test_bytes;
 pub use kernel::{kernel_record_bytes, kernel_record_len};
 pub(crate) use kernel_locks::KernelLocks;
 use ledger::Ledger;

@@ -7,12 +7,12 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use ft_user::directory::{self, Entry};
-use ft_user::layout::ArgType;
+use ft_user::layout::{ArgType, format};
 
 use crate::ids::{Pid, SiteId};
 use crate::spool::frame::{Directory, End, Frame, Loss, Process, Refused, Start, Thread};
 use crate::spool::mapping::Mapping;
-use crate::spool::{Damage, ReadError, Reader, Spool};
+use crate::spool::{Damage, Gap, ReadError, Reader, Spool};
 use crate::tables::{NameKind, NameRow, SiteKind, SiteRow, arg_name};
 
 /// Everything that was registered so far.
@@ -54,6 +54,8 @@ pub(super) struct Site {
     pub(super) has_caller: bool,
     /// Its events begin with the address of a function.
     pub(super) has_function: bool,
+    /// Why its format cannot be shown with its arguments, if it cannot.
+    pub(super) fault: Option<&'static str>,
 }
 
 /// One registration of a process.
@@ -65,6 +67,8 @@ struct Registered {
     started: i64,
     /// As [`SiteRow::program`].
     program: i32,
+    /// Since when the sites are on that the recording asked for from its start; 0 since the program began to trace.
+    on_ns: Option<i64>,
     sites: HashMap<u32, SiteId>,
     /// Addresses of triggers: the agent may have found one that the process declares later.
     triggers: HashSet<u64>,
@@ -151,26 +155,26 @@ impl Registry {
                     }
                 }
                 Frame::Loss(loss) => self.losses.push(loss),
-                Frame::Process(process) => {
-                    if let Some(source) = process.source
-                        && !self.sources.contains_key(&source)
-                    {
-                        let program = self.program_of(&process);
-                        self.sources.insert(source, Registered::of(&process, source, program));
-                    }
-                    self.processes.push(process);
-                }
+                Frame::Process(process) => self.process(process),
                 Frame::Directory(Directory { source, bytes }) => {
                     match self.sources.get_mut(&source) {
                         Some(source) => {
                             let (names, sites) = (&mut self.names, &mut self.sites);
+                            let first = sites.len();
                             self.malformed += source.directory(bytes, names, sites);
+                            for site in &mut sites[first..] {
+                                site.row.on_ns = source.since(&self.start.events, &site.row.event);
+                            }
                         }
                         None => self.malformed += 1,
                     }
                 }
-                // These belong into segments; a registry that holds them is not ours.
-                Frame::Clock(_) | Frame::Slots(_) | Frame::Shared(_) | Frame::Kernel(_) => {
+                // These belong into segments; a registry that holds them is not ours. Anchors are the reader's own.
+                Frame::Clock(_)
+                | Frame::Slots(_)
+                | Frame::Shared(_)
+                | Frame::Kernel(_)
+                | Frame::Anchor(_) => {
                     self.malformed += 1;
                 }
             }
@@ -178,12 +182,31 @@ impl Registry {
         Ok(())
     }
 
+    fn process(&mut self, process: Process) {
+        let Some(source) = process.source else { return self.processes.push(process) };
+        if let Some(known) = self.sources.get_mut(&source) {
+            known.on_ns = process.on_ns;
+            for site in self.sites.iter_mut().filter(|site| site.row.source == known.number) {
+                site.row.on_ns = known.since(&self.start.events, &site.row.event);
+            }
+        } else {
+            let program = self.program_of(&process);
+            self.sources.insert(source, Registered::of(&process, source, program));
+            self.processes.push(process);
+        }
+    }
+
     /// The recording has compacted its registry, and writes to another file since.
     pub(super) fn is_replaced(&self) -> bool {
         self.reader.is_replaced()
     }
 
-    /// What of the file could not be read.
+    /// What of the file could not be read, before what could.
+    pub(super) fn gaps(&self) -> &[Gap] {
+        self.reader.gaps()
+    }
+
+    /// What of the file could not be read at its end.
     pub(super) fn damage(&self) -> Result<Option<Damage>, ReadError> {
         self.reader.damage()
     }
@@ -228,10 +251,16 @@ impl Registered {
             number: number as i32,
             started: i64::try_from(process.start_time).unwrap_or(i64::MAX),
             program,
+            on_ns: process.on_ns.or((process.waited && !process.unanswered).then_some(0)),
             sites: HashMap::new(),
             triggers: HashSet::new(),
             rest: Vec::new(),
         }
+    }
+
+    /// Since when a site is on, if it is one of those that the recording asked for from its start.
+    fn since(&self, asked: &[String], event: &str) -> Option<i64> {
+        self.on_ns.filter(|_| asked.iter().any(|glob| ft_user::glob::matches(glob, event)))
     }
 
     /// Takes more of the directory; returns how many entries were not valid.
@@ -284,11 +313,14 @@ impl Registered {
                     source,
                     started: self.started,
                     program: self.program,
+                    on_ns: None,
                 };
+                let named: Vec<_> = args.iter().map(|(ty, name)| (*name, *ty)).collect();
+                let fault = format::fault(format, &named);
                 let args: Vec<ArgType> = args.into_iter().map(|(ty, _)| ty).collect();
                 let has_caller = kind.has_lock() && args.get(1) == Some(&ArgType::Pointer);
                 let has_function = kind.is_function() && args.first() == Some(&ArgType::Pointer);
-                sites.push(Site { row, args, has_caller, has_function });
+                sites.push(Site { row, args, has_caller, has_function, fault });
             }
             Entry::Site { key, address } => {
                 if let Some(id) = self.sites.get(&key)

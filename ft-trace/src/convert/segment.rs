@@ -1,5 +1,6 @@
 //! One segment to one part of each table.
 
+mod damaged;
 mod output;
 
 use std::collections::{BTreeMap, HashMap};
@@ -18,7 +19,7 @@ use super::user::{Judge, UserSlots, blank};
 use super::{Result, unnumbered, violations};
 use crate::clock::{ClockError, ClockModel, ClockSample, Finding, host_row};
 use crate::ids::{Cpu, Nanos, Pid, ThreadKey, Tid, Tsc};
-use crate::spool::frame::{Frame, Loss, Shared, Slots};
+use crate::spool::frame::{Frame, FrameError, Loss, Shared, Slots};
 use crate::spool::{ReadError, Reader, Spool};
 use crate::store::meta::sum;
 use crate::store::{Footer, HostClockMeta, Row, Synced, Unsynced};
@@ -181,7 +182,9 @@ pub(super) fn decode(
     registry: &Registry,
     ledger: &mut Ledger,
 ) -> Result<Decoded> {
-    decode_from(path, &|| Reader::open(path), inherited, registry, ledger)
+    let token = &registry.start.token;
+    let open = || Reader::open(path).map(|reader| reader.with_token(token));
+    decode_from(path, &open, inherited, registry, ledger)
 }
 
 /// Decodes frames that readers read, which `open` opens; `path` is where they are.
@@ -192,7 +195,7 @@ pub(super) fn decode_from(
     registry: &Registry,
     ledger: &mut Ledger,
 ) -> Result<Decoded> {
-    let mut survey = survey(open()?, path, ledger)?;
+    let mut survey = survey(open()?, path, registry, ledger)?;
 
     // A segment may begin with the sample that closed the one before.
     survey.samples.retain(|sample| !inherited.contains(sample));
@@ -264,23 +267,49 @@ pub(super) fn decode_from(
 }
 
 /// First reading: clock samples, losses, and what of the file is damaged.
-fn survey(mut reader: Reader, path: &Path, ledger: &mut Ledger) -> Result<Survey> {
+fn survey(
+    mut reader: Reader,
+    path: &Path,
+    registry: &Registry,
+    ledger: &mut Ledger,
+) -> Result<Survey> {
     let mut survey = Survey::default();
-    while let Some(frame) = reader.next()? {
-        match frame {
-            Frame::Clock(sample) => {
+    // Each with the number of samples before it.
+    let mut gaps = Vec::new();
+    let mut is_over = false;
+    while !is_over {
+        let (known, before) = (reader.gaps().len(), survey.samples.len());
+        match reader.next()? {
+            Some(Frame::Clock(sample)) => {
                 survey.samples.push(sample);
                 survey.has_later_slots = false;
             }
-            Frame::Loss(loss) => survey.losses.push(loss),
-            Frame::Slots(Slots { bytes, .. }) | Frame::Shared(Shared { bytes, .. }) => {
+            Some(Frame::Loss(loss)) => survey.losses.push(loss),
+            Some(Frame::Slots(Slots { bytes, .. }) | Frame::Shared(Shared { bytes, .. })) => {
                 survey.slot_bytes += bytes.len();
                 survey.has_later_slots = true;
             }
-            _ => {}
+            Some(_) => {}
+            None => is_over = true,
         }
+        gaps.extend(reader.gaps()[known..].iter().map(|gap| (gap.clone(), before)));
+    }
+    for (gap, before) in &gaps {
+        survey.losses.extend(damaged::losses(gap, &survey.samples, *before, registry));
+        ledger.damaged = true;
+        ledger.warnings.push(Warning::SpoolDamaged {
+            file: relative(path),
+            offset: gap.offset,
+            bytes: gap.bytes,
+            reason: gap.reason.to_string(),
+        });
     }
     if let Some(damage) = reader.damage()? {
+        // A recording that was killed is cut, and nothing is known to stand behind that.
+        if registry.end.is_some() || damage.reason != FrameError::Truncated {
+            let before = survey.samples.len();
+            survey.losses.push(damaged::rest(&survey.samples, before, registry));
+        }
         ledger.damaged = true;
         ledger.warnings.push(Warning::SpoolDamaged {
             file: relative(path),
@@ -290,6 +319,11 @@ fn survey(mut reader: Reader, path: &Path, ledger: &mut Ledger) -> Result<Survey
         });
     }
     Ok(survey)
+}
+
+/// What a damaged registry has lost: whatever refers to it, at any time.
+pub(super) fn damaged_registry(registry: &Registry) -> Loss {
+    damaged::rest(&[], 0, registry)
 }
 
 /// A file of the spool as seen from the trace directory.

@@ -7,8 +7,8 @@ use super::Result;
 use super::enough;
 use super::ledger::Ledger;
 use super::names::Names;
-use super::registry::Registry;
-use super::segment::{loss_rows, relative};
+use super::registry::{Registry, Site};
+use super::segment::{damaged_registry, loss_rows, relative};
 use super::threads::Threads;
 use super::{frames, symbols, untraced};
 use crate::ids::{Nanos, Pid, Tid};
@@ -37,10 +37,14 @@ pub(super) fn write(
         ..Meta::default()
     };
     let damage = registry.damage()?;
-    meta.complete =
-        registry.end.is_some() && damage.is_none() && !ledgers.values().any(|l| l.damaged);
+    let gaps = registry.gaps();
+    let is_whole = damage.is_none() && gaps.is_empty();
+    meta.complete = registry.end.is_some() && is_whole && !ledgers.values().any(|l| l.damaged);
     meta.rejected = ledgers.values().map(|l| l.rejected).sum::<u64>() + registry.malformed;
-    let late_losses = loss_rows(&registry.losses);
+    let mut late_losses = loss_rows(&registry.losses);
+    if !gaps.is_empty() {
+        late_losses.extend(loss_rows(&[damaged_registry(registry)]));
+    }
     let lost_late = late_losses.iter().map(|l| (l.origin.to_string(), l.count.max(0) as u64));
     let lost = ledgers.values().flat_map(|l| l.lost.clone()).chain(lost_late);
     for (origin, count) in lost {
@@ -81,6 +85,15 @@ pub(super) fn write(
     meta.warnings.extend(Warning::of_start(&meta.start));
     meta.warnings.extend(untraced(registry, ledgers));
     meta.warnings.extend(in_files.warnings());
+    meta.warnings.extend(formats(registry.sites()));
+    for gap in gaps {
+        meta.warnings.push(Warning::SpoolDamaged {
+            file: relative(&spool.registry()),
+            offset: gap.offset,
+            bytes: gap.bytes,
+            reason: gap.reason.to_string(),
+        });
+    }
     if let Some(damage) = damage {
         meta.warnings.push(Warning::SpoolDamaged {
             file: relative(&spool.registry()),
@@ -99,6 +112,17 @@ pub(super) fn write(
     views::write(trace, &meta, &sites)?;
     finish(trace, &meta, synced)?;
     Ok(meta)
+}
+
+/// What formats cannot be shown.
+fn formats(sites: &[Site]) -> Option<Warning> {
+    let mut faulty = sites.iter().filter_map(|site| Some((&site.row.event, site.fault?)));
+    let (event, fault) = faulty.next()?;
+    Some(Warning::Format {
+        event: event.to_string(),
+        more: faulty.count() as u64,
+        fault: fault.to_owned(),
+    })
 }
 
 /// Writes `meta.json`, which makes a trace of the tables, which are on disk.

@@ -1,5 +1,6 @@
 //! Whole conversions of spools that are made in memory.
 
+mod damaged;
 mod interrupted;
 
 use super::synthetic::{Ring, file, meta, name, registry, sample, slots, tsc};

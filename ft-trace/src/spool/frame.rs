@@ -2,12 +2,13 @@
 //!
 //! The recording copies; it does not parse. So ring contents and kernel records stand here as they
 //! were found, and everything rare is JSON. [`Frame::encode`] and [`Frame::decode`] are inverse; a
-//! frame whose checksum does not match, or that is cut short, ends its file.
+//! frame whose checksum does not match, or that is cut short, hides those behind it up to the next anchor ([`super::anchor`]).
 
 mod content;
 
 use serde::Serialize;
 
+use super::anchor::{Amounts, Anchor};
 use super::mapping::Mappings;
 pub use crate::convert::{kernel_record_bytes, kernel_record_len};
 pub use content::{
@@ -18,11 +19,17 @@ pub use content::{
 /// First four bytes of every frame.
 pub const MAGIC: u32 = u32::from_le_bytes(*b"FTSP");
 
-/// Version of the spool format.
-pub const VERSION: u16 = 1;
+/// Version of the spool format. Files of version 1 have no anchors.
+pub const VERSION: u16 = 2;
 
 /// Size of the frame header: magic, version, kind, length of the payload, CRC-32 of kind, length and payload.
 pub const HEADER_BYTES: usize = 16;
+
+/// Kind of a [`Frame::Anchor`].
+pub(super) const ANCHOR: u16 = code::ANCHOR;
+
+/// Size of an anchor with its header.
+pub(super) const ANCHOR_BYTES: usize = HEADER_BYTES + 40;
 
 /// Largest payload that is accepted.
 pub const MAX_PAYLOAD_BYTES: usize = 64 << 20;
@@ -55,6 +62,8 @@ pub enum Frame<'a> {
     Refused(Refused),
     /// The recording ended as it should. In the registry.
     End(End),
+    /// Here a chunk begins. In each file.
+    Anchor(Anchor),
 }
 
 /// Why bytes are not a frame.
@@ -92,6 +101,7 @@ mod code {
     pub(super) const END: u16 = 10;
     pub(super) const MAPPINGS: u16 = 11;
     pub(super) const REFUSED: u16 = 12;
+    pub(super) const ANCHOR: u16 = 13;
 }
 
 fn checksum(kind: u16, payload: &[u8]) -> u32 {
@@ -113,6 +123,28 @@ pub fn declared_bytes(data: &[u8]) -> Option<usize> {
     let header = data.get(..HEADER_BYTES)?;
     let payload = u32_at(header, 8) as usize;
     (payload <= MAX_PAYLOAD_BYTES).then_some(HEADER_BYTES + payload)
+}
+
+/// Checks the frame at the start of `data`, but for what its payload says; its kind, and its size with the header.
+pub(super) fn whole(data: &[u8]) -> Result<(u16, usize), FrameError> {
+    let header = data.get(..HEADER_BYTES).ok_or(FrameError::Truncated)?;
+    if u32_at(header, 0) != MAGIC {
+        return Err(FrameError::Magic);
+    }
+    let version = u16::from_le_bytes([header[4], header[5]]);
+    if !(1..=VERSION).contains(&version) {
+        return Err(FrameError::Version(version));
+    }
+    let kind = u16::from_le_bytes([header[6], header[7]]);
+    let len = u32_at(header, 8) as usize;
+    if len > MAX_PAYLOAD_BYTES {
+        return Err(FrameError::Malformed(kind));
+    }
+    let payload = data.get(HEADER_BYTES..HEADER_BYTES + len).ok_or(FrameError::Truncated)?;
+    if checksum(kind, payload) != u32_at(header, 12) {
+        return Err(FrameError::Checksum);
+    }
+    Ok((kind, HEADER_BYTES + len))
 }
 
 /// Whether the frame that begins with this header is one that whoever skips frames must see: a clock sample or a loss.
@@ -198,6 +230,13 @@ impl<'a> Frame<'a> {
                 json(out, v);
                 code::END
             }
+            Frame::Anchor(Anchor { token, before }) => {
+                out.extend_from_slice(token);
+                for count in [before.frames, before.events, before.records] {
+                    out.extend_from_slice(&count.to_le_bytes());
+                }
+                code::ANCHOR
+            }
         };
         let (len, crc) = {
             let payload = &out[start + HEADER_BYTES..];
@@ -218,28 +257,14 @@ impl<'a> Frame<'a> {
     ///
     /// A [`FrameError`]; nothing can be read behind it.
     pub fn decode(data: &'a [u8]) -> Result<(Frame<'a>, usize), FrameError> {
-        let header = data.get(..HEADER_BYTES).ok_or(FrameError::Truncated)?;
-        if u32_at(header, 0) != MAGIC {
-            return Err(FrameError::Magic);
-        }
-        let version = u16::from_le_bytes([header[4], header[5]]);
-        if version != VERSION {
-            return Err(FrameError::Version(version));
-        }
-        let kind = u16::from_le_bytes([header[6], header[7]]);
-        let len = u32_at(header, 8) as usize;
-        if len > MAX_PAYLOAD_BYTES {
-            return Err(FrameError::Malformed(kind));
-        }
-        let payload = data.get(HEADER_BYTES..HEADER_BYTES + len).ok_or(FrameError::Truncated)?;
-        if checksum(kind, payload) != u32_at(header, 12) {
-            return Err(FrameError::Checksum);
-        }
-        let frame = Self::payload(kind, payload).ok_or(FrameError::Malformed(kind))?;
-        Ok((frame, HEADER_BYTES + len))
+        let (kind, bytes) = whole(data)?;
+        let frame =
+            Self::of(kind, &data[HEADER_BYTES..bytes]).ok_or(FrameError::Malformed(kind))?;
+        Ok((frame, bytes))
     }
 
-    fn payload(kind: u16, p: &'a [u8]) -> Option<Frame<'a>> {
+    /// The frame of this kind with this payload.
+    pub(super) fn of(kind: u16, p: &'a [u8]) -> Option<Frame<'a>> {
         Some(match kind {
             code::START => Frame::Start(serde_json::from_slice(p).ok()?),
             code::CLOCK if p.len() == 48 || p.len() == 96 => Frame::Clock(ClockSample {
@@ -281,6 +306,14 @@ impl<'a> Frame<'a> {
             code::MAPPINGS => Frame::Mappings(serde_json::from_slice(p).ok()?),
             code::REFUSED => Frame::Refused(serde_json::from_slice(p).ok()?),
             code::END => Frame::End(serde_json::from_slice(p).ok()?),
+            code::ANCHOR if p.len() == 40 => Frame::Anchor(Anchor {
+                token: p[..16].try_into().expect("16 bytes"),
+                before: Amounts {
+                    frames: u64_at(p, 16),
+                    events: u64_at(p, 24),
+                    records: u64_at(p, 32),
+                },
+            }),
             _ => return None,
         })
     }

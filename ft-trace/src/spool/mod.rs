@@ -5,15 +5,19 @@
 //! each begins and ends with a clock sample, so that it can be converted by itself. Both are plain
 //! sequences of [`frame::Frame`]s. Segment N becomes part N of every table.
 //!
+//! Damage hides the chunk that it hits ([`Anchor`]), and is told ([`Gap`]).
+//!
 //! The last segment of a recording that was killed lacks its closing clock sample, and its last frame
 //! may be cut; everything before it is whole.
 
+mod anchor;
 pub mod frame;
 pub mod mapping;
 mod reader;
 mod tail;
 mod writer;
 
+pub use anchor::{Amounts, Anchor, Gap, Token};
 pub use reader::{Damage, Piece, ReadError, Reader};
 pub use tail::{News, Tail, Wanted};
 pub use writer::{Limits, Segment, WriteError, Writer};

@@ -1,7 +1,8 @@
 //! Reads the frames of one spool file.
 //!
-//! Rule: frames are taken from the start of the file until the first that is cut short or damaged;
-//! nothing behind it can be trusted, since lengths chain the frames. A file that is still being
+//! Rule: frames are taken from the start of the file. Behind one that is cut short or damaged nothing can be trusted up to the
+//! next anchor ([`super::anchor`]), since lengths chain the frames: there reading goes on, and what lies between is a [`Gap`]. Where no
+//! anchor follows, or none is known, the rest is not read. A file that is still being
 //! written can be read too: [`Reader::next`] returns `None` at its present end and goes on when
 //! there is more. Memory: one frame.
 
@@ -10,6 +11,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
+use super::anchor::{self, Amounts, Gap, Token};
 use super::frame::{self, Frame, FrameError};
 use crate::dir;
 
@@ -51,6 +53,13 @@ pub struct Reader {
     /// What lies behind it is not read.
     end: u64,
     reason: FrameError,
+    /// What anchors have, once it is known.
+    token: Option<Token>,
+    /// What was returned, and what was lost.
+    counted: Amounts,
+    gaps: Vec<Gap>,
+    /// The newest gap has no count yet.
+    is_uncounted: bool,
 }
 
 /// Some whole frames of a file that may still be written.
@@ -95,7 +104,25 @@ impl Reader {
     /// Reads an open file of a spool.
     pub fn of(file: File, path: PathBuf) -> Reader {
         let reason = FrameError::Truncated;
-        Reader { file, path, buffer: Vec::new(), start: 0, offset: 0, end: u64::MAX, reason }
+        Reader {
+            file,
+            path,
+            buffer: Vec::new(),
+            start: 0,
+            offset: 0,
+            end: u64::MAX,
+            reason,
+            token: None,
+            counted: Amounts::default(),
+            gaps: Vec::new(),
+            is_uncounted: false,
+        }
+    }
+
+    /// Tells what anchors have, as [`Start::token`](frame::Start::token) does: for a file whose first anchor may be damaged.
+    #[must_use]
+    pub fn with_token(self, told: &str) -> Reader {
+        Reader { token: anchor::parse(told).or(self.token), ..self }
     }
 
     /// The next frame; `None` at the end of what can be read (see [`Reader::damage`]).
@@ -108,21 +135,117 @@ impl Reader {
         if self.reason != FrameError::Truncated {
             return Ok(None);
         }
-        self.fill(frame::HEADER_BYTES)?;
-        if let Some(bytes) = frame::declared_bytes(&self.buffer[self.start..]) {
-            self.fill(bytes)?;
-        }
-        match Frame::decode(&self.buffer[self.start..]) {
-            Ok((frame, bytes)) => {
+        let mut is_again = false;
+        let (kind, bytes) = loop {
+            self.fill(frame::HEADER_BYTES)?;
+            if let Some(bytes) = frame::declared_bytes(&self.buffer[self.start..]) {
+                self.fill(bytes)?;
+            }
+            match frame::whole(&self.buffer[self.start..]) {
+                Ok((kind, bytes)) if kind == frame::ANCHOR => self.anchor(bytes),
+                Ok(whole) => break whole,
+                Err(reason) => match self.next_anchor()? {
+                    // A frame that was being written is whole once an anchor stands behind it: it is read again.
+                    Some(_) if reason == FrameError::Truncated && !is_again => is_again = true,
+                    Some(anchor) => self.go_on(anchor, reason),
+                    None => {
+                        self.reason = reason;
+                        return Ok(None);
+                    }
+                },
+            }
+        };
+        let payload = &self.buffer[self.start + frame::HEADER_BYTES..self.start + bytes];
+        match Frame::of(kind, payload) {
+            Some(frame) => {
+                self.counted.add(&frame);
                 self.start += bytes;
                 self.offset += bytes as u64;
                 Ok(Some(frame))
             }
-            Err(reason) => {
-                self.reason = reason;
+            None => {
+                self.reason = FrameError::Malformed(kind);
                 Ok(None)
             }
         }
+    }
+
+    /// Passes an anchor.
+    fn anchor(&mut self, bytes: usize) {
+        let payload = &self.buffer[self.start + frame::HEADER_BYTES..self.start + bytes];
+        if let Some(Frame::Anchor(anchor)) = Frame::of(frame::ANCHOR, payload) {
+            // A file's own first anchor is as good as its start.
+            let known = *self.token.get_or_insert(anchor.token);
+            if std::mem::take(&mut self.is_uncounted)
+                && let Some(gap) = self.gaps.last_mut()
+                && known == anchor.token
+            {
+                gap.lost = anchor.before.without(&self.counted);
+                self.counted = anchor.before;
+            }
+        }
+        self.start += bytes;
+        self.offset += bytes as u64;
+    }
+
+    /// Goes to this anchor, which is the next one.
+    fn go_on(&mut self, anchor: u64, reason: FrameError) {
+        let (offset, bytes) = (self.offset, anchor - self.offset);
+        self.gaps.push(Gap { offset, bytes, reason, lost: Amounts::default() });
+        self.is_uncounted = true;
+        self.buffer.clear();
+        (self.start, self.offset) = (0, anchor);
+    }
+
+    /// Where the next anchor is, if there is one.
+    fn next_anchor(&self) -> Result<Option<u64>, ReadError> {
+        let Some(token) = self.token else { return Ok(None) };
+        let mut at = self.offset + 1;
+        let mut window = vec![0; CHUNK_BYTES];
+        loop {
+            let left = usize::try_from(self.end.saturating_sub(at)).unwrap_or(usize::MAX);
+            let wanted = window.len().min(left);
+            let got = match self.file.read_at(&mut window[..wanted], at) {
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                got => got.map_err(|e| self.error(e))?,
+            };
+            let places = window[..got].windows(token.len()).enumerate();
+            for (place, _) in places.filter(|(_, bytes)| *bytes == token) {
+                // Its header stands before it.
+                let Some(start) = (at + place as u64).checked_sub(frame::HEADER_BYTES as u64)
+                else {
+                    continue;
+                };
+                if start > self.offset && self.is_anchor(start, &token)? {
+                    return Ok(Some(start));
+                }
+            }
+            if got <= token.len() {
+                return Ok(None);
+            }
+            // One that lies across the windows is in the next.
+            at += (got - token.len() + 1) as u64;
+        }
+    }
+
+    fn is_anchor(&self, at: u64, token: &Token) -> Result<bool, ReadError> {
+        let mut bytes = [0; frame::ANCHOR_BYTES];
+        match self.file.read_exact_at(&mut bytes, at) {
+            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Ok(false),
+            read => read.map_err(|e| self.error(e))?,
+        }
+        let frame = Frame::decode(&bytes);
+        Ok(matches!(frame, Ok((Frame::Anchor(anchor), _)) if anchor.token == *token))
+    }
+
+    /// What could not be read so far, and lies before what could.
+    pub fn gaps(&self) -> &[Gap] {
+        &self.gaps
+    }
+
+    /// What the file has up to the last anchor or frame, read or lost.
+    pub fn counted(&self) -> Amounts {
+        self.counted
     }
 
     /// What [`Reader::next`] left unread: `None` when the file ended with its last frame.

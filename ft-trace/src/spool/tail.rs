@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use super::frame::{self, ClockSample, Frame, HEADER_BYTES};
+use super::frame::{self, ANCHOR_BYTES, ClockSample, Frame, HEADER_BYTES};
 use super::reader::Piece;
 use super::{ReadError, Spool};
 use crate::dir;
@@ -216,8 +216,9 @@ impl<T: FnMut() -> bool> Walk<'_, T> {
                     _ => {}
                 }
             }
-            // Of large frames a page would be read for each header.
-            block_bytes = if bytes > BLOCK_BYTES { HEADER_BYTES } else { BLOCK_BYTES };
+            // Of large frames a page would be read for each header; the next may be behind an anchor.
+            block_bytes =
+                if bytes > BLOCK_BYTES { ANCHOR_BYTES + HEADER_BYTES } else { BLOCK_BYTES };
             at.offset = next;
             if self.skip > 0 || is_too_long {
                 self.skip = self.skip.saturating_sub(bytes as u64);

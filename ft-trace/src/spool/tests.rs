@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::frame::*;
-use super::{Damage, Limits, Reader, Spool, Writer};
+use super::{Amounts, Damage, Limits, Reader, Spool, Writer};
 
 const NEVER: Limits = Limits { bytes: u64::MAX, age: Duration::MAX };
 
@@ -142,4 +142,137 @@ fn a_flipped_bit_ends_the_file_before_its_frame() {
         assert_eq!(frames.len(), before, "bit {bit}");
         assert!(damage.is_some(), "bit {bit}");
     }
+}
+
+/// A segment of many frames of all kinds, and what each adds to the counts.
+fn large_segment(dir: &Path) -> (Vec<u8>, Vec<(usize, String, Amounts)>) {
+    let spool = Spool::create(dir).unwrap();
+    let mut writer = Writer::create(spool.clone(), NEVER, Start::default(), clock(1)).unwrap();
+    let mut event = 1u64.to_le_bytes().to_vec();
+    event.resize(32, 7);
+    let waking = crate::convert::test_bytes(&ft_ebpf::Switch {
+        header: ft_ebpf::Header { ts: 9, kind: ft_ebpf::kind::SWITCH, cpu: 1, tid: 2 },
+        ..Default::default()
+    });
+    for n in 0..400u64 {
+        let (events, records) = (event.repeat(n as usize % 50), waking.repeat(n as usize % 9));
+        let shared = vec![3; 128 * (n as usize % 3)];
+        let frames = [
+            slots(&events),
+            Frame::Kernel(&records),
+            Frame::Shared(Shared { source: 1, bytes: &shared }),
+            Frame::Loss(Loss { count: n, ..Loss::default() }),
+            Frame::Clock(clock(n)),
+        ];
+        frames.iter().for_each(|frame| writer.push(frame).unwrap());
+    }
+    writer.finish(clock(999), End::default()).unwrap();
+    let path = spool.segment(0);
+    let mut reader = Reader::open(&path).unwrap();
+    let (mut all, mut before) = (Vec::new(), Amounts::default());
+    while let Some(form) = reader.next().unwrap().map(|frame| format!("{frame:?}")) {
+        let now = reader.counted();
+        all.push((0, form, now.without(&before)));
+        before = now;
+    }
+    assert_eq!(reader.damage().unwrap(), None);
+    let bytes = fs::read(path).unwrap();
+    let mut ends = Vec::new();
+    let mut at = 0;
+    while let Ok((frame, size)) = Frame::decode(&bytes[at..]) {
+        at += size;
+        if !matches!(frame, Frame::Anchor(_)) {
+            ends.push(at);
+        }
+    }
+    assert_eq!((at, ends.len()), (bytes.len(), all.len()));
+    all.iter_mut().zip(ends).for_each(|(frame, end)| frame.0 = end);
+    (bytes, all)
+}
+
+/// Damage of any length at any place: what is read is what was written, in order; what is not lies at the damage; and both sum to all.
+#[test]
+fn damage_hides_its_chunk_and_what_it_hides_is_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let (bytes, written) = large_segment(dir.path());
+    let sum = |counts: &mut dyn Iterator<Item = Amounts>| {
+        counts.fold(Amounts::default(), |a, b| Amounts {
+            frames: a.frames + b.frames,
+            events: a.events + b.events,
+            records: a.records + b.records,
+        })
+    };
+    let all = sum(&mut written.iter().map(|(_, _, counts)| *counts));
+    assert!(all.events > 5000 && all.records > 1000 && bytes.len() > 5 << 16);
+    let registry = fs::read(dir.path().join("spool/registry.ft")).unwrap();
+    let Ok((Frame::Start(start), _)) = Frame::decode(&registry[HEADER_BYTES + 40..]) else {
+        panic!("an anchor, and the start")
+    };
+    let path = dir.path().join("damaged.ft");
+    let mut seed = 1u64;
+    let mut random = |below: usize| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) as usize % below
+    };
+    // The first, a middle and the last byte of frames, and anything anywhere.
+    let mut places: Vec<(usize, usize)> = Vec::new();
+    for window in written.windows(2).step_by(37) {
+        let (from, to) = (window[0].0, window[1].0);
+        places.extend([(from, 1), ((from + to) / 2, 1), (to - 1, 1)]);
+    }
+    places.extend([(0, 1), (HEADER_BYTES, 16), (0, 4096)]);
+    places.extend((0..1000).map(|_| (random(bytes.len()), [1, 4, 100, 4096, 100_000][random(5)])));
+    for (at, length) in places {
+        let mut damaged = bytes.clone();
+        let end = (at + length).min(bytes.len());
+        damaged[at..end].iter_mut().for_each(|byte| *byte ^= 1 + random(255) as u8);
+        fs::write(&path, &damaged).unwrap();
+        let mut reader = Reader::open(&path).unwrap().with_token(&start.token);
+        let (mut next, mut read, mut missing) = (0, Amounts::default(), Vec::new());
+        while let Some(form) = reader.next().unwrap().map(|frame| format!("{frame:?}")) {
+            let found = written[next..].iter().position(|(_, known, _)| *known == form);
+            let found = next + found.unwrap_or_else(|| panic!("{at}+{length}: {form}"));
+            missing.extend(next..found);
+            read = sum(&mut [read, written[found].2].into_iter());
+            next = found + 1;
+        }
+        let is_open = reader.damage().unwrap().is_some();
+        let lost = sum(&mut reader.gaps().iter().map(|gap| gap.lost));
+        missing.extend(next..written.len());
+        if !is_open {
+            assert_eq!(sum(&mut [read, lost].into_iter()), all, "{at}+{length}");
+        }
+        // The last anchor has the closing sample behind it, and nothing else.
+        let last = written[written.len() - 2].0;
+        assert!(!is_open || end > last, "{at}+{length}");
+        let near = |n: &usize| {
+            let (from, to) = (n.checked_sub(1).map_or(0, |n| written[n].0), written[*n].0);
+            to + 2 * super::anchor::BETWEEN_ANCHORS + 8192 > at
+                && from < end + 2 * super::anchor::BETWEEN_ANCHORS
+        };
+        assert!(missing.iter().all(near), "{at}+{length}: {missing:?}");
+    }
+}
+
+#[test]
+fn what_a_program_writes_is_no_anchor() {
+    let dir = tempfile::tempdir().unwrap();
+    let spool = Spool::create(dir.path()).unwrap();
+    let mut writer = Writer::create(spool.clone(), NEVER, Start::default(), clock(1)).unwrap();
+    // An anchor of its own, and a frame behind it, in its events.
+    let mut forged = vec![0; 8];
+    let token = [5; 16];
+    Frame::Anchor(super::Anchor { token, before: Amounts::default() }).encode(&mut forged);
+    Frame::Clock(clock(77)).encode(&mut forged);
+    forged.resize(forged.len().next_multiple_of(32), 0);
+    writer.push(&slots(&forged)).unwrap();
+    writer.finish(clock(3), End::default()).unwrap();
+    let path = spool.segment(0);
+    let mut bytes = fs::read(&path).unwrap();
+    let at =
+        bytes.windows(16).position(|window| window == token).unwrap() - (2 * HEADER_BYTES + 24 + 8);
+    bytes[at] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    let (frames, damage) = read(&path);
+    assert_eq!((frames, damage), (forms(&[Frame::Clock(clock(1)), Frame::Clock(clock(3))]), None));
 }

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 
+use super::anchor::{self, Amounts, Anchor, BETWEEN_ANCHORS, Token};
 use super::frame::{ClockSample, End, Frame, Start};
 use super::{REGISTRY, Reader, Spool, segment_name};
 use crate::dir::Dir;
@@ -68,13 +69,23 @@ struct Appender {
     buffer: Vec<u8>,
     /// Bytes handed over: the file ends here, at the end of a frame.
     written: u64,
+    token: Token,
+    /// What was pushed, and how many bytes of the file were there at the last anchor.
+    pushed: Amounts,
+    anchored: u64,
 }
 
 impl Appender {
-    fn create(dir: &Dir, name: &str) -> Result<Appender, WriteError> {
+    /// A file of the recording with this token, which begins with an anchor.
+    fn create(dir: &Dir, name: &str, token: Token) -> Result<Appender, WriteError> {
         let path = dir.path().join(name);
         match dir.create_file(name) {
-            Ok(file) => Ok(Appender { file, path, buffer: Vec::new(), written: 0 }),
+            Ok(file) => {
+                let (buffer, written, pushed, anchored) = (Vec::new(), 0, Amounts::default(), 0);
+                let mut new = Appender { file, path, buffer, written, token, pushed, anchored };
+                new.anchor();
+                Ok(new)
+            }
             Err(source) => Err(WriteError { path, source }),
         }
     }
@@ -86,7 +97,17 @@ impl Appender {
     }
 
     fn push(&mut self, frame: &Frame<'_>) {
+        if self.bytes() - self.anchored >= BETWEEN_ANCHORS as u64 {
+            self.anchor();
+        }
         frame.encode(&mut self.buffer);
+        self.pushed.add(frame);
+    }
+
+    /// Begins a chunk.
+    fn anchor(&mut self) {
+        Frame::Anchor(Anchor { token: self.token, before: self.pushed }).encode(&mut self.buffer);
+        self.anchored = self.bytes();
     }
 
     fn flush(&mut self) -> Result<(), WriteError> {
@@ -165,10 +186,12 @@ impl Writer {
         clock: ClockSample,
     ) -> Result<Writer, WriteError> {
         let dir = spool.hold().map_err(|source| WriteError { path: spool.registry(), source })?;
-        let mut registry = Appender::create(&dir, REGISTRY)?;
+        let token =
+            anchor::token().map_err(|source| WriteError { path: spool.registry(), source })?;
+        let mut registry = Appender::create(&dir, REGISTRY, token)?;
         registry.lock()?;
-        registry.push(&Frame::Start(start));
-        let mut segment = Appender::create(&dir, &segment_name(0))?;
+        registry.push(&Frame::Start(Start { token: anchor::told(&token), ..start }));
+        let mut segment = Appender::create(&dir, &segment_name(0), token)?;
         segment.push(&Frame::Clock(clock));
         let mut writer = Writer {
             dir,
@@ -203,7 +226,8 @@ impl Writer {
             | Frame::Slots(_)
             | Frame::Shared(_)
             | Frame::Kernel(_)
-            | Frame::Loss(_) => self.segment.push(frame),
+            | Frame::Loss(_)
+            | Frame::Anchor(_) => self.segment.push(frame),
         }
         let pending = self.registry.buffer.len() + self.segment.buffer.len();
         if pending >= BUFFER_BYTES { self.flush() } else { Ok(()) }
@@ -236,10 +260,13 @@ impl Writer {
     ///
     /// A [`WriteError`].
     pub fn rotate(&mut self, clock: ClockSample) -> Result<Segment, WriteError> {
+        // Damage before it leaves the sample.
+        self.segment.anchor();
         self.push(&Frame::Clock(clock))?;
         self.flush()?;
         let closed = self.closed(clock);
-        let mut next = Appender::create(&self.dir, &segment_name(closed.number + 1))?;
+        let name = segment_name(closed.number + 1);
+        let mut next = Appender::create(&self.dir, &name, self.segment.token)?;
         next.push(&Frame::Clock(clock));
         self.closed_bytes += self.segment.bytes();
         self.segment = next;
@@ -262,7 +289,7 @@ impl Writer {
     pub fn compact(&mut self, keep: impl Fn(&Frame<'_>) -> bool) -> Result<(), WriteError> {
         self.registry.flush()?;
         const ASIDE: &str = "registry.new";
-        let mut next = Appender::create(&self.dir, ASIDE)?;
+        let mut next = Appender::create(&self.dir, ASIDE, self.registry.token)?;
         let (dir, path, aside) = (&self.dir, self.registry.path.clone(), next.path.clone());
         let fail = |source| WriteError { path: aside.clone(), source };
         let mut fill = || {
@@ -299,9 +326,11 @@ impl Writer {
     /// A [`WriteError`].
     pub fn finish(mut self, clock: ClockSample, end: End) -> Result<Segment, WriteError> {
         // The two files are independent: one that cannot be closed must not keep the other open.
+        self.segment.anchor();
         self.segment.push(&Frame::Clock(clock));
         let segment = self.segment.flush();
         let end = End { bytes: self.bytes(), ..end };
+        self.registry.anchor();
         self.registry.push(&Frame::End(end));
         let registry = self.registry.flush();
         segment.and(registry)?;
@@ -329,7 +358,7 @@ mod tests {
             frames.len()
         });
         for landed in 0..=frames.len() {
-            let mut out = Appender::create(&dir, &landed.to_string()).unwrap();
+            let mut out = Appender::create(&dir, &landed.to_string(), [0; 16]).unwrap();
             out.buffer = frames.clone();
             out.file.write_all_at(&frames[..landed], 0).unwrap();
             out.keep_whole_frames();
@@ -343,7 +372,9 @@ mod tests {
     fn a_full_disk_is_told_from_other_errors() {
         let file = File::options().write(true).open("/dev/full").unwrap();
         let path = PathBuf::from("/traces/mine/spool/segment-000000.ft");
-        let mut out = Appender { file, path, buffer: vec![0], written: 0 };
+        let (pushed, token) = (Amounts::default(), [0; 16]);
+        let mut out =
+            Appender { file, path, buffer: vec![0], written: 0, token, pushed, anchored: 0 };
         let error = out.flush().unwrap_err();
         assert_eq!(error.remedy(), "make room");
         assert_eq!(error.trace(), Path::new("/traces/mine"));

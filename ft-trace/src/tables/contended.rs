@@ -271,5 +271,7 @@ table! {
         /// Locks that had been acquired before both, every time, and not for reading, which lets others in: their
         /// addresses in hexadecimal, separated by blanks. At most 8 are kept.
         pub gates: Name,
+        /// [`Mark`]: `exact`, or `lower bound` when a thread may have held more than is known, so that there may be more gates.
+        pub mark: Mark,
     }
 }

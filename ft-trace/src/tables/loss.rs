@@ -22,6 +22,8 @@ words! {
         Site = "site",
         /// A child that a process has forked, and that is not recorded; how many events is not known.
         Child = "child",
+        /// A file of the spool that was damaged.
+        Spool = "spool",
         /// The agent.
         Agent = "agent",
         _ => Agent
@@ -60,6 +62,12 @@ words! {
         NotWatched = "segment not watched",
         /// It could not be recorded.
         NotRecorded = "not recorded",
+        /// Events of applications, in a file that was damaged after it was written.
+        DamagedEvents = "events in a damaged file",
+        /// Records of the kernel, in such a file.
+        DamagedRecords = "kernel records in a damaged file",
+        /// What stood in such a file is not known.
+        Damaged = "rest of a damaged file",
         /// Another reason, of a later version.
         Other = "other",
         _ => Other
@@ -139,8 +147,8 @@ table! {
         pub pid: Pid,
         /// Thread, -1 when it does not apply.
         pub tid: Tid,
-        /// How many; 0 where that is not known: of sites that something else has changed, and of children
-        /// that are not recorded.
+        /// How many; 0 where that is not known: of sites that something else has changed, of children that are
+        /// not recorded, and of the rest of a damaged file.
         pub count: i64 as Count,
     }
 }
@@ -148,7 +156,7 @@ table! {
 impl LossRow {
     /// How many were lost is not known.
     pub fn is_of_unknown_number(&self) -> bool {
-        self.origin.is_of_unknown_number()
+        self.origin.is_of_unknown_number() || self.reason() == LossReason::Damaged
     }
 
     /// Which records of the kernel were lost; `None` when it was something else.

@@ -135,8 +135,8 @@ table! {
         pub place: Name,
         /// Locks that the thread already held (Feather-Trace, section 3).
         pub depth: i32 as Count,
-        /// [`Mark`] of `depth` alone: `lower bound` from the first loss of events of the thread on, since
-        /// it may hold a lock whose acquisition was lost; else `exact`. All else is as true as `mark` says.
+        /// [`Mark`] of `depth` alone: `lower bound` where the thread may hold a lock whose acquisition was not recorded: begun before
+        /// the recording, before its sites were on, or in a loss; else `exact`. All else is as true as `mark` says.
         pub depth_mark: Mark,
         /// From the start of the wait to the acquisition; 0 when the lock was free.
         pub wait_ns: i64 as Ns,

@@ -24,8 +24,8 @@ table! {
         pub event: Name,
         /// Scopes in which the thread already was, of those whose begin was recorded.
         pub depth: i32 as Count,
-        /// [`Mark`] of `depth` alone: `lower bound` from the first loss of events of the thread on, since
-        /// it may be in a scope whose begin was lost; else `exact`. All else is as true as `mark` says.
+        /// [`Mark`] of `depth` alone: `lower bound` where the thread may be in a scope whose begin was not recorded: begun before
+        /// the recording, before its sites were on, or in a loss; else `exact`. All else is as true as `mark` says.
         pub depth_mark: Mark,
         /// Decomposition of `dur`; null without a kernel stream. What inner scopes took is part of it.
         pub parts: Option<Decomposition>,

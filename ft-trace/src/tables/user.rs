@@ -219,6 +219,9 @@ table! {
         /// How many programs the process had executed before the one of this registration, as far as the recording has seen
         /// them. What an earlier one held and waited for ended with it.
         pub program: i32 as Count,
+        /// Since when it is on, CLOCK_MONOTONIC ns: 0 since the program began to trace; null when that is not known, and so not
+        /// what its events would have begun before.
+        pub on_ns: Option<i64> as Ns,
     }
 }
 

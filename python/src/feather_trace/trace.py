@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 # The version of tables and `meta.json` that this package reads.
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 
 # Columns that can be null get these types: a float cannot hold all numbers beyond 2^53.
 NULLABLE: dict[pa.DataType, Any] = {

@@ -48,6 +48,7 @@ pub(crate) fn sites() -> Vec<SiteRow> {
         source: 0,
         started: 0,
         program: 0,
+        on_ns: Some(0),
     };
     let acquire = (0, SiteKind::LockAcquire, "lock.mutex_acquire");
     [acquire, (1, SiteKind::LockRelease, "lock.mutex_release")].map(row).into()

@@ -138,5 +138,6 @@ pub(super) fn tables(dir: &Path, meta: &mut Meta, count: i32) {
         kind: "mutex".into(),
         place: "src/main.rs:9".into(),
         gates: "0x7fff00000000".into(),
+        mark: Mark::Exact,
     });
 }

@@ -49,6 +49,9 @@ pub struct KernelLoss {
     pub to_ns: u64,
 }
 
+/// From question to question how often the programs were skipped.
+const MISSES_EVERY_NS: u64 = 1_000_000_000;
+
 /// Remembers what was reported.
 pub(super) struct LostRecords {
     map: PerCpuArray<MapData, [u64; 3]>,
@@ -56,9 +59,10 @@ pub(super) struct LostRecords {
     cpus: Vec<u32>,
     /// By program, then by CPU.
     seen: Vec<Vec<Loss>>,
+    looked_ns: u64,
     /// By program, in the order of attachment.
     misses: Vec<u64>,
-    looked_ns: u64,
+    misses_looked_ns: u64,
     /// Nothing is lost before.
     begin_ns: u64,
 }
@@ -67,7 +71,8 @@ impl LostRecords {
     pub(super) fn new(map: PerCpuArray<MapData, [u64; 3]>) -> Self {
         let seen = vec![Vec::new(); program::NAMES.len()];
         let (cpus, looked_ns) = (cpus::possible(), monotonic_ns() as u64);
-        Self { map, cpus, seen, misses: Vec::new(), looked_ns, begin_ns: 0 }
+        let (misses, misses_looked_ns) = (Vec::new(), looked_ns);
+        Self { map, cpus, seen, looked_ns, misses, misses_looked_ns, begin_ns: 0 }
     }
 
     /// No loss begins before this time, CLOCK_MONOTONIC ns.
@@ -75,9 +80,12 @@ impl LostRecords {
         self.begin_ns = ns;
     }
 
-    /// What is new. `programs` are those that are attached, always in the same order.
+    /// What is new. `programs` are those that are attached, always in the same order. How often they were skipped is asked once a
+    /// second, and when `all` is to be told: the kernel tells it in a file for each program alone, whose reading takes locks of the kernel
+    /// that a recording may be of.
     pub(super) fn look<'p>(
         &mut self,
+        all: bool,
         programs: impl Iterator<Item = (&'static str, BorrowedFd<'p>)>,
     ) -> Result<Vec<KernelLoss>, MapError> {
         // Read before the counters: what they do not have yet is later than this.
@@ -88,6 +96,21 @@ impl LostRecords {
             let losses = differences(&mut self.seen[index], &values, &self.cpus, self.looked_ns);
             found.extend(losses.map(|loss| KernelLoss { program: name, ..loss }));
         }
+        if all || now_ns.saturating_sub(self.misses_looked_ns) >= MISSES_EVERY_NS {
+            found.extend(self.skipped(programs));
+            self.misses_looked_ns = now_ns;
+        }
+        self.looked_ns = now_ns;
+        found.iter_mut().for_each(|loss| loss.not_before(self.begin_ns));
+        Ok(found)
+    }
+
+    /// Runs of programs that were skipped since they were asked for the last time.
+    fn skipped<'p>(
+        &mut self,
+        programs: impl Iterator<Item = (&'static str, BorrowedFd<'p>)>,
+    ) -> Vec<KernelLoss> {
+        let mut found = Vec::new();
         for (index, (name, fd)) in programs.enumerate() {
             let misses = misses(fd);
             if self.misses.len() <= index {
@@ -96,14 +119,12 @@ impl LostRecords {
             let count = misses.saturating_sub(self.misses[index]);
             if count > 0 {
                 self.misses[index] = misses;
-                let (from_ns, to_ns) = (self.looked_ns, monotonic_ns() as u64);
+                let (from_ns, to_ns) = (self.misses_looked_ns, monotonic_ns() as u64);
                 let cause = LossCause::Skipped;
                 found.push(KernelLoss { program: name, cause, cpu: None, count, from_ns, to_ns });
             }
         }
-        self.looked_ns = now_ns;
-        found.iter_mut().for_each(|loss| loss.not_before(self.begin_ns));
-        Ok(found)
+        found
     }
 }
 

@@ -278,6 +278,19 @@ impl Kernel {
     ///
     /// [`KernelError::Map`] when the counters cannot be read.
     pub fn losses(&mut self) -> Result<Vec<KernelLoss>, KernelError> {
+        self.lost(true)
+    }
+
+    /// The same, but for runs that were left out in the last second: a later call tells them.
+    ///
+    /// # Errors
+    ///
+    /// As [`Kernel::losses`].
+    pub fn losses_so_far(&mut self) -> Result<Vec<KernelLoss>, KernelError> {
+        self.lost(false)
+    }
+
+    fn lost(&mut self, all: bool) -> Result<Vec<KernelLoss>, KernelError> {
         let ebpf = &self.ebpf;
         let programs = self.attached.iter().map(|p| (p.name, p.in_object(self.events)));
         let programs = programs.filter_map(|(name, in_object)| {
@@ -285,7 +298,7 @@ impl Kernel {
             Some((name, fd.as_fd()))
         });
         let programs = programs.chain(probes::loaded(ebpf, self.probe_programs.as_ref()));
-        self.losses.look(programs).map_err(|source| KernelError::Map { map: "LOSS", source })
+        self.losses.look(all, programs).map_err(|source| KernelError::Map { map: "LOSS", source })
     }
 }
 

@@ -46,7 +46,7 @@ impl Collector {
         }
         self.empty_kernel()?;
         self.keep_unreturned()?;
-        self.tell_kernel_losses()?;
+        self.tell_kernel_losses(true)?;
         self.show();
         let clock = clock::sample_with_host();
         // Whoever has asked for one just now gets this one.

@@ -61,9 +61,9 @@ impl Collector {
         Ok(())
     }
 
-    pub(super) fn tell_kernel_losses(&mut self) -> Result<(), WriteError> {
+    pub(super) fn tell_kernel_losses(&mut self, all: bool) -> Result<(), WriteError> {
         let Some(kernel) = &mut self.kernel else { return Ok(()) };
-        let losses = match kernel.losses() {
+        let losses = match if all { kernel.losses() } else { kernel.losses_so_far() } {
             Ok(losses) => losses,
             Err(reason) => {
                 self.notice(Notice::Unobserved { reason });

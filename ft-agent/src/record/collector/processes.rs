@@ -38,6 +38,18 @@ struct Arrived {
     waited: bool,
     /// As [`Process::executed`].
     executed: bool,
+    /// As [`Process::unanswered`].
+    unanswered: bool,
+    /// As [`Process::on_ns`].
+    on_ns: Option<i64>,
+}
+
+impl Arrived {
+    /// One that was found, and did not ask.
+    fn found() -> Arrived {
+        let ts = monotonic_ns();
+        Arrived { ts, waited: false, executed: false, unanswered: false, on_ns: None }
+    }
 }
 
 impl Collector {
@@ -60,12 +72,7 @@ impl Collector {
         // Nothing is collected yet, so it can be waited for.
         let found = subject.introduce(&self.intake.files);
         self.introduce(found)?;
-        let source = self.add(
-            identity,
-            memory,
-            Since::Now,
-            Arrived { ts: monotonic_ns(), waited: false, executed: false },
-        )?;
+        let source = self.add(identity, memory, Since::Now, Arrived::found())?;
         let mut recorded = Recorded::new(source, subject, Vec::new()).unaware();
         // The directory, which tells where the triggers are.
         self.drain_source(&mut recorded.source)?;
@@ -81,14 +88,22 @@ impl Collector {
 
     /// Enables from outside what all attached processes declare: after the last of them is attached, so
     /// that whoever sees one site on finds all of them recorded.
-    pub(in crate::record) fn enable_attached(&mut self) {
+    ///
+    /// # Errors
+    ///
+    /// When the spool cannot be written.
+    pub(in crate::record) fn enable_attached(&mut self) -> Result<(), WriteError> {
         let mut sources = std::mem::take(&mut self.sources);
         for recorded in &mut sources {
             let found = recorded.subject.enable(recorded.source.triggers(), &self.globs);
             recorded.is_being_enabled();
             self.tell_refused(recorded, found.refused);
+            let on_ns = Some(monotonic_ns());
+            let process = Process { on_ns, ..recorded.source.introduce() };
+            self.writer.push(&Frame::Process(process))?;
         }
         self.sources = sources;
+        Ok(())
     }
 
     /// Enables more sites, from outside in those that are recorded; the others are told when they register.
@@ -160,8 +175,10 @@ impl Collector {
         self.finished.unanswered += u64::from(gave_up);
         let Registration { identity, subject, place, waits, .. } = registration;
         subject.holds(memory.inode());
-        let source =
-            self.add(identity, memory, Since::Start, Arrived { ts, waited: waits, executed })?;
+        // What a forked child has inherited was on before; but its first thread holds what its parent's held.
+        let on_ns = (!waits).then_some(ts);
+        let arrived = Arrived { ts, waited: waits, executed, unanswered: gave_up, on_ns };
+        let source = self.add(identity, memory, Since::Start, arrived)?;
         let mut recorded = Recorded::new(source, subject, vec![place, addresses]);
         if gave_up && !recorded.source.identity().has_ended() {
             recorded = recorded.unaware();
@@ -188,7 +205,7 @@ impl Collector {
         self.make_room(pid)?;
         let subject = Arc::new(Inspected::attached(pid, uid));
         subject.holds(memory.inode());
-        let arrived = Arrived { ts: monotonic_ns(), waited: false, executed: false };
+        let arrived = Arrived::found();
         let source = self.add(identity, memory, Since::Start, arrived)?;
         let mut recorded = Recorded::new(source, subject, vec![addresses]).unaware();
         // The directory, which tells where the triggers are.
@@ -271,8 +288,8 @@ impl Collector {
         source.wait_when_full(self.full_wait);
         source.count_with_events(self.counting);
         self.next_source += 1;
-        let Arrived { ts, waited, executed } = arrived;
-        let process = Process { ts, waited, executed, ..source.introduce() };
+        let Arrived { ts, waited, executed, unanswered, on_ns } = arrived;
+        let process = Process { ts, waited, executed, unanswered, on_ns, ..source.introduce() };
         self.writer.push(&Frame::Process(process))?;
         Ok(source)
     }

@@ -32,6 +32,7 @@ fn site(source: i32, args: &str) -> SiteRow {
         source,
         started: 0,
         program: 0,
+        on_ns: Some(0),
     }
 }
 

@@ -8,6 +8,7 @@ fn acquisition(ts: i64, lock: i64, kind: &str) -> Acquisition {
         word: 0,
         site: SiteId(0),
         kind: kind.into(),
+        depth_mark: Mark::Exact,
     }
 }
 

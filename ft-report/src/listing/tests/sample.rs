@@ -38,6 +38,7 @@ fn site(number: i32, event: &str, kind: &str, args: &str, format: &str) -> SiteR
         source: 0,
         started: 0,
         program: 0,
+        on_ns: Some(0),
     }
 }
 

@@ -5,7 +5,7 @@ use crate::ids::{Cpu, Pid, Tid};
 use crate::spool::frame::{IrqName, Probe};
 
 /// Bytes of a record.
-pub(in crate::convert) fn bytes<T: Copy>(record: &T) -> Vec<u8> {
+pub(crate) fn bytes<T: Copy>(record: &T) -> Vec<u8> {
     // SAFETY: the records of the layout crate have no padding, so every byte is initialised.
     unsafe { std::slice::from_raw_parts(std::ptr::from_ref(record).cast(), size_of::<T>()) }.into()
 }

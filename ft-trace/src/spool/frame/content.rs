@@ -48,6 +48,10 @@ pub struct Start {
     pub start_ns: i64,
     /// Of a snapshot: where its window begins, CLOCK_MONOTONIC ns. What is older is left out.
     pub window_from_ns: Option<i64>,
+    /// What the anchors of the spool's files have, in hexadecimal digits: where reading goes on behind damage. Empty in a spool
+    /// without anchors.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub token: String,
     /// The command runs with the preload library.
     pub preload: bool,
     /// Tracepoints of `kernel_groups` that the kernel does not have: what they record is missing, and no loss counts it.
@@ -202,6 +206,13 @@ pub struct Process {
     /// No memory with which the process has registered before is mapped in it any more: it has executed another
     /// program since, or has not registered before. False where its mappings could not be read.
     pub executed: bool,
+    /// It has waited in vain, and went on with its sites off.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unanswered: bool,
+    /// Since when the sites of `Start::events` are on in it, CLOCK_MONOTONIC ns, if it did not wait. Missing when that is not
+    /// known. A second frame of a source tells nothing but this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_ns: Option<i64>,
     /// Slots per ring.
     pub ring_slots: u32,
     /// Flight-recorder mode.

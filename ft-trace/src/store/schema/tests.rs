@@ -89,7 +89,7 @@ fn tables_have_their_documented_columns() {
     check::<SiteRow>(
         "sites",
         "site:i32 pid:i32 event:name category:name kind:name file:name line:i32 args:name
-         format:name triggers:i32 source:i32 started:i64 program:i32",
+         format:name triggers:i32 source:i32 started:i64 program:i32 on_ns:i64?",
     );
     check::<SymbolRow>(
         "symbols",

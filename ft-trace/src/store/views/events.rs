@@ -228,6 +228,7 @@ mod tests {
             source: 0,
             started: 0,
             program: 0,
+            on_ns: Some(0),
         }
     }
 
