@@ -44,7 +44,7 @@ holds.round(3)
 
 # %%
 shown = holds.dropna(subset=["low"]).rename(columns={"lock_name": "lock"})
-shown = shown[["lock", "quantile", "change", "low", "high", "differs"]]
+shown = ft.shown(shown[["lock", "quantile", "change", "low", "high", "differs"]])
 base = alt.Chart(shown).encode(y=alt.Y("lock:N", title=None))
 interval = base.mark_rule(strokeWidth=3, opacity=0.5).encode(
     x=alt.X("low:Q", title="change from A to B", axis=alt.Axis(format="+%")), x2="high:Q", color=alt.Color("differs:N", title="differs")
@@ -67,7 +67,7 @@ for name, trace in (("A", before), ("B", after)):
     lengths = trace["critical_sections"].query("lock_name == @top")["dur"]
     curves.append(ft.cdf(lengths, points=300).assign(trace=name, us=lambda frame: frame["value"] / 1e3))
     assert curves[-1]["count"].iloc[-1] == len(lengths)
-alt.Chart(pd.concat(curves), title=f"Holds of {top!r}", width=520, height=240).mark_line(interpolate="step-after").encode(
+alt.Chart(pd.concat(curves), title=f"Holds of '{ft.legible(top)}'", width=520, height=240).mark_line(interpolate="step-after").encode(
     x=alt.X("us:Q", scale=alt.Scale(type="log"), title="length, µs"),
     y=alt.Y("share:Q", axis=alt.Axis(format="%"), title=None),
     color=alt.Color("trace:N", title=None),
@@ -90,7 +90,7 @@ change = pd.concat(shares, axis=1).fillna(0).reset_index().rename(columns={"comm
 change["more"] = change["B"] - change["A"]
 assert abs(change.groupby("thread")[["A", "B"]].sum().replace(0, 1) - 1).max().max() < 1e-9
 
-alt.Chart(change, title="Share of a thread's time that went elsewhere in B", width=520, height=alt.Step(24)).mark_bar().encode(
+alt.Chart(ft.shown(change), title="Share of a thread's time that went elsewhere in B", width=520, height=alt.Step(24)).mark_bar().encode(
     x=alt.X("more:Q", title="B − A", axis=alt.Axis(format="+%")),
     y=alt.Y("thread:N", title=None),
     color=alt.Color("part:N", scale=alt.Scale(domain=list(ft.PARTS), scheme="tableau10"), title=None),

@@ -50,7 +50,7 @@ threads.round(2)
 tails = []
 for name, group in wakes.groupby("comm", observed=True):
     if len(group) >= 20:
-        frame = ft.cdf(group["dur"], points=150).assign(thread=name)
+        frame = ft.cdf(group["dur"], points=150).assign(thread=ft.legible(name))
         # The share that is at least so late.
         frame["later"] = 1 - (frame["count"] - frame["count"].diff().fillna(frame["count"])) / len(group)
         tails.append(frame.assign(us=frame["value"] / 1e3)[["us", "later", "thread"]])
@@ -82,12 +82,12 @@ behind = db.sql("""
 assert behind["wakes"].sum() == (wakes["dur"] > 100_000).sum()
 first = behind.groupby("behind")["waited_ms"].sum().nlargest(8).index
 behind["behind"] = behind["behind"].where(behind["behind"].isin(first), "others")
-behind = behind.groupby(["thread", "behind"], as_index=False)["waited_ms"].sum()
+behind = ft.shown(behind.groupby(["thread", "behind"], as_index=False)["waited_ms"].sum())
 
 alt.Chart(behind, title="Wake-ups later than 100 µs: waited, by whom", width=520, height=alt.Step(24)).mark_bar().encode(
     x=alt.X("waited_ms:Q", title="ms"),
     y=alt.Y("thread:N", title=None, sort="-x"),
-    color=alt.Color("behind:N", title="behind", sort=[*first, "others"], scale=alt.Scale(scheme="tableau10")),
+    color=alt.Color("behind:N", title="behind", sort=[*map(ft.legible, first), "others"], scale=alt.Scale(scheme="tableau10")),
     tooltip=["thread:N", "behind:N", alt.Tooltip("waited_ms:Q", format=",.2f")],
 )
 
@@ -115,7 +115,7 @@ assert 0 <= wanted.min() and wanted.max() <= trace["thread_time"]["tid"].nunique
 late = wakes.nlargest(1000, "dur").assign(s=lambda frame: (frame["ts"] - begin) / 1e9, ms=lambda frame: frame["dur"] / 1e6)
 top = alt.Chart(load, title=f"Threads that want one of {cpus} CPUs", width=520, height=90).mark_area(interpolate="step-after", opacity=0.6)
 top = top.encode(x=alt.X("s:Q", title=None), y=alt.Y("threads:Q", title=None, axis=alt.Axis(minExtent=40)))
-dots = alt.Chart(late[["s", "ms", "comm", "running_comm"]], title="The latest wake-ups", width=520, height=200).mark_circle(size=24)
+dots = alt.Chart(ft.shown(late[["s", "ms", "comm", "running_comm"]]), title="The latest wake-ups", width=520, height=200).mark_circle(size=24)
 dots = dots.encode(
     x=alt.X("s:Q", title="time, s"),
     y=alt.Y("ms:Q", scale=alt.Scale(type="log"), title="ms", axis=alt.Axis(minExtent=40)),

@@ -74,8 +74,9 @@ def by(what: str) -> pd.DataFrame:
 
 def drawn(found: pd.DataFrame, title: str) -> alt.LayerChart:
     """Median, 99th percentile and the longest of each line."""
-    base = alt.Chart(found.head(20), title=title, width=460, height=alt.Step(22)).encode(
-        y=alt.Y("what:N", title=None, sort=list(found["what"].head(20)), axis=alt.Axis(labelLimit=260)),
+    found = ft.shown(found.head(20))
+    base = alt.Chart(found, title=title, width=460, height=alt.Step(22)).encode(
+        y=alt.Y("what:N", title=None, sort=list(found["what"]), axis=alt.Axis(labelLimit=260)),
         tooltip=["what:N", "holds:Q", "hosts:Q", alt.Tooltip("exact:Q", format=".1%"), "p50_us:Q", "p99_us:Q", "max_us:Q"],
     )
     scale = alt.Scale(type="log")
@@ -123,7 +124,7 @@ if len(differing):
     logs, of_host = np.log(means["mean_us"]), means["host"] == looked_at["host"]
     assert np.isclose(np.expm1(logs[of_host].mean() - logs[~of_host].mean()), looked_at["change"])
 
-alt.Chart(means, title=f"Mean hold of '{lock}', each trace", width=460, height=alt.Step(30)).mark_circle(size=70).encode(
+alt.Chart(ft.shown(means), title=f"Mean hold of '{ft.legible(lock)}', each trace", width=460, height=alt.Step(30)).mark_circle(size=70).encode(
     x=alt.X("mean_us:Q", title="µs", scale=alt.Scale(type="log")),
     y=alt.Y("host:N", title=None),
     color=alt.Color("label:N", title=LABEL),
@@ -150,8 +151,8 @@ if len(values) == 2:
     line = compared["what"] + " of " + compared["name"] + " " + compared["place"]
     compared = compared.assign(line=line, low=1 + low, high=1 + high, times=1 + compared["change"])
 
-shown = compared.head(15).drop(columns="interval")
-lines = alt.Chart(shown, title=f"{' against '.join(reversed(values))}: how many times as long holds are", width=460, height=alt.Step(22)).encode(
+shown = ft.shown(compared.head(15).drop(columns="interval"))
+lines = alt.Chart(shown, title=f"{ft.legible(' against '.join(reversed(values)))}: how many times as long holds are", width=460, height=alt.Step(22)).encode(
     y=alt.Y("line:N", title=None, sort=None, axis=alt.Axis(labelLimit=260)),
     color=alt.Color("differs:N", scale=alt.Scale(domain=[True, False], range=["#c0392b", "#999999"])),
     tooltip=["line:N", "hosts:Q", "times:Q", "low:Q", "high:Q", "p:Q", "mark:N"],

@@ -65,7 +65,7 @@ order = {part: i for i, part in enumerate(ft.PARTS)}
 spent = spent[spent["ns"] > 0].assign(ms=lambda frame: frame["ns"] / 1e6, order=lambda frame: frame["part"].map(order))
 
 COLORS = alt.Scale(domain=list(ft.PARTS), scheme="tableau10")
-alt.Chart(spent, title="Held time by what the holder did", width=520, height=alt.Step(26)).mark_bar().encode(
+alt.Chart(ft.shown(spent), title="Held time by what the holder did", width=520, height=alt.Step(26)).mark_bar().encode(
     x=alt.X("ms:Q", title="held, ms"),
     y=alt.Y("lock_name:N", title=None, sort="-x"),
     color=alt.Color("part:N", scale=COLORS, title=None),
@@ -80,7 +80,7 @@ alt.Chart(spent, title="Held time by what the holder did", width=520, height=alt
 
 # %%
 lengths = [
-    ft.cdf(group["dur"], points=150).assign(lock=name, us=lambda frame: frame["value"] / 1e3)
+    ft.cdf(group["dur"], points=150).assign(lock=ft.legible(name), us=lambda frame: frame["value"] / 1e3)
     for name, group in holds.groupby("lock_name", observed=True)
 ]
 assert all(frame["share"].iloc[-1] == 1 for frame in lengths)
@@ -108,7 +108,7 @@ matrix = db.sql("""
 """).df()
 assert matrix["waits"].sum() == len(waits)
 
-cells = alt.Chart(matrix, title="Waits for locks, ms", width=alt.Step(80), height=alt.Step(30)).encode(
+cells = alt.Chart(ft.shown(matrix), title="Waits for locks, ms", width=alt.Step(80), height=alt.Step(30)).encode(
     x=alt.X("lock:N", title=None, axis=alt.Axis(labelAngle=0)), y=alt.Y("thread:N", title=None)
 )
 heat = cells.mark_rect().encode(color=alt.Color("waited_ms:Q", scale=alt.Scale(scheme="oranges"), title="ms"))
@@ -126,7 +126,7 @@ longest["ms"] = longest["dur"] / 1e6
 assert longest["dur"].iloc[0] == holds["dur"].max()
 
 alt.Chart(
-    longest[["s", "ms", "lock_name", "comm", "preemptor_comm", "place"]],
+    ft.shown(longest[["s", "ms", "lock_name", "comm", "preemptor_comm", "place"]]),
     title="The longest holds",
     width=520,
     height=220,

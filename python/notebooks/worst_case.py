@@ -33,7 +33,8 @@ holds = trace["critical_sections"]
 worst = holds.loc[holds["dur"].idxmax()]
 begin, end = int(worst["ts"]), int(worst["ts"] + worst["dur"])
 print(
-    f"{worst['comm']!r} held {worst['lock_name']!r} for {worst['dur'] / 1e6:.3f} ms from {worst['place']} on, "
+    f"'{ft.legible(worst['comm'])}' held '{ft.legible(worst['lock_name'])}' for {worst['dur'] / 1e6:.3f} ms "
+    f"from {ft.legible(worst['place'])} on, "
     f"{worst['dur'] / holds.loc[holds['lock_name'] == worst['lock_name'], 'dur'].median():,.0f} times the median ({worst['mark']})"
 )
 worst.to_frame("longest hold")
@@ -62,7 +63,7 @@ assert abs((during["to"] - during["from"]).sum() * 1e6 - worst["dur"]) < 1
 
 COLORS = alt.Scale(domain=list(ft.PARTS), scheme="tableau10")
 AXIS = alt.X("from:Q", title="ms since the lock was acquired", scale=alt.Scale(nice=False))
-longest = during.nlargest(2000, "dur")[["from", "to", "row", "part", "by", "cpu"]]
+longest = ft.shown(during.nlargest(2000, "dur")[["from", "to", "row", "part", "by", "cpu"]])
 alt.Chart(longest, title="The holder", width=620, height=40).mark_bar(height=22).encode(
     x=AXIS, x2="to:Q", y=alt.Y("row:N", title=None), color=alt.Color("part:N", scale=COLORS, title=None), tooltip=["part:N", "by:N", "cpu:N"]
 )
@@ -101,7 +102,8 @@ waits["to"] = ((waits["ts"] + waits["dur"]).clip(upper=end) - begin) / 1e6
 most = ran.groupby("thread")["ns"].sum().nlargest(7).index
 others = ran.assign(row=f"CPU {cpu}", part=ran["thread"].where(ran["thread"].isin(most), "others"))
 others["from"], others["to"] = (others["ts"] - begin) / 1e6, (others["until"] - begin) / 1e6
-rows = [worst["comm"], f"CPU {cpu}", *sorted(set(waits["row"]) - {worst["comm"]})]
+rows = [ft.legible(row) for row in (worst["comm"], f"CPU {cpu}", *sorted(set(waits["row"]) - {worst["comm"]}))]
+waits, others = ft.shown(waits), ft.shown(others)
 scene = pd.concat([longest.assign(who="holder"), waits.assign(who="waits"), others.nlargest(2000, "ns").assign(who="CPU")])
 scene = scene[["row", "from", "to", "part", "who"]]
 
@@ -115,7 +117,7 @@ cpus = base.mark_bar(height=20, stroke="white", strokeWidth=0.5).encode(
 waiting = base.mark_bar(height=8, color="firebrick")
 alt.layer(
     *(chart.properties(data=scene[scene["who"] == who]) for chart, who in ((holder, "holder"), (cpus, "CPU"), (waiting, "waits"))),
-    title=f"{worst['lock_name']!r}: its holder, who had the holder's CPU, and who waited (red)",
+    title=f"'{ft.legible(worst['lock_name'])}': its holder, who had the holder's CPU, and who waited (red)",
 ).resolve_scale(color="independent")
 
 # %% [markdown]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import shutil
 import subprocess
 import sys
@@ -151,6 +152,10 @@ def test_views_find_their_trace_from_anywhere(converted: Callable[[str], Path], 
     try:
         assert in_directory(moved, "views.sql") == holds[0]
         assert "SET VARIABLE trace" in in_directory(tmp_path, str(moved / "views.sql"))
+        # As it is, and as a pattern.
+        for path in (str(moved), glob.escape(str(moved))):
+            said = f"SET VARIABLE trace = '{path.replace(chr(39), chr(39) * 2)}'"
+            assert in_directory(tmp_path, str(moved / "views.sql"), said) == holds[0]
         assert len(ft.connect(moved).sql("FROM critical_sections").fetchall()) == int(holds[0])
         agent("analyze", moved)
         assert in_directory(tmp_path, str(moved / "views.sql")) == holds[0]

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
+from feather_trace.foreign import NotThere, legible
 from feather_trace.trace import Trace
 
 # What the kernel adds to a clock's error from one time that it is told of it to the next: 500 µs a second.
@@ -69,10 +70,10 @@ def events(traces: list[Trace], name: str, key: str) -> pd.DataFrame:
             continue
         found = trace.event(name)
         if key not in found:
-            raise KeyError(f"{name!r} of {trace.directory} has no argument {key!r}")
+            raise NotThere(f"'{legible(name)}' of {legible(trace.directory)} has no argument '{legible(key)}'")
         found = found[["ts", "tid", key]].rename(columns={key: "key"}).dropna(subset="key")
         start = trace.meta["start"]
         frames.append(found.assign(host=start["host"], boot=start["boot_id"]).join(utc(trace, found["ts"])))
     if not frames:
-        raise KeyError(f"no trace has an event {name!r}")
+        raise NotThere(f"no trace has an event '{legible(name)}'")
     return pd.concat(frames).sort_values("utc_ns", kind="stable").drop_duplicates(["key", "host", "boot"])

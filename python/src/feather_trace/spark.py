@@ -117,14 +117,21 @@ def answer(command: list[str]) -> dict[str, Any]:
         return {"why": f"{Path(command[0]).name} {command[1]}: {ended}"}
 
 
+def plain(catalogue: str) -> str:
+    """A catalogue that is no pattern. Raises `ValueError` for one that Spark would take for one."""
+    if found := re.search(r"[*?\[\]{}\\\x00-\x1f]", catalogue):
+        raise ValueError(f"Spark takes {found[0]!r} in the path of a catalogue for a pattern; give it another name, or a link to it")
+    return catalogue.rstrip("/")
+
+
 def every(spark: SparkSession, catalogue: str, table: str) -> DataFrame:
     """The rows of a table of every trace, with its `host`, `date` and `trace`; `catalogue` is a path or URL as Spark takes it (s3a://…).
 
     What lies in the catalogue without a row is no trace. Raises what Spark does when no trace has the table.
     """
+    root = plain(catalogue)
     # A host may be called 007.
     spark.conf.set("spark.sql.sources.partitionColumnTypeInference.enabled", "false")
-    root = catalogue.rstrip("/")
     rows = spark.read.option("basePath", root).parquet(f"{root}/host=*/date=*/trace=*/{table}")
     return rows.join(spark.read.parquet(f"{root}/traces").select("trace"), "trace", "left_semi")
 
@@ -136,7 +143,7 @@ def views(spark: SparkSession, catalogue: str) -> None:
     """
     script = Path(__file__).with_name("fleet_spark.sql").read_text()
     # As the literal of a text.
-    place = catalogue.rstrip("/").replace("\\", "\\\\").replace("'", "\\'")
+    place = plain(catalogue).replace("'", "\\'")
     script = re.sub("^--.*$", "", script, flags=re.MULTILINE)
     for statement in script.split(";"):
         if statement.strip():

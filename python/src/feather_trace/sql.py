@@ -6,6 +6,8 @@ import glob
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from feather_trace.foreign import brief, first_line, legible, looked_at, whole
+
 if TYPE_CHECKING:
     import duckdb
 
@@ -14,18 +16,40 @@ def connect(directory: str | Path) -> duckdb.DuckDBPyConnection:
     """A connection with the views of a trace: its tables, and `event."NAME"` for each event.
 
     Executes the trace's `views.sql`: of a trace that somebody else gave you, let `ft-agent analyze` write that file anew.
-    Needs DuckDB (`pip install feather-trace[sql]`). Raises `FileNotFoundError` when the trace has no views.
+    Needs DuckDB (`pip install feather-trace[sql]`). Raises `FileNotFoundError` when the trace has no views, `ValueError` where its files are
+    not what they should be.
     """
     import duckdb
 
-    script = Path(directory) / "views.sql"
-    if not script.exists():
-        raise FileNotFoundError(f"{directory} has no views.sql; run `ft-agent analyze {directory}`, which makes it")
+    directory = Path(directory)
+    script = directory / "views.sql"
+    try:
+        views = whole(script)
+    except (FileNotFoundError, NotADirectoryError):
+        shown = legible(directory)
+        raise FileNotFoundError(f"{shown} has no views.sql; run `ft-agent analyze {shown}`, which makes it") from None
+    # DuckDB passes over a part that is no regular file, without a word.
+    for part in directory.glob("*/part-*.parquet"):
+        looked_at(part)
     connection = duckdb.connect()
-    # The variable is a pattern.
-    connection.execute("SET VARIABLE trace = $1", [glob.escape(str(Path(directory).absolute()))])
-    connection.execute(script.read_text())
+    try:
+        connection.execute("SET VARIABLE trace = $1", [pattern(directory)])
+        connection.execute(views)
+    except duckdb.Error as error:
+        raise ValueError(
+            f"{legible(script)} does not fit the tables beside it: {brief(first_line(error))}; "
+            f"or run `ft-agent analyze {legible(directory)}`, which writes the views anew"
+        ) from None
     return connection
+
+
+def pattern(place: Path) -> str:
+    """The pattern that matches a directory alone, as DuckDB has patterns. Raises `ValueError` where there is none."""
+    path = str(place.absolute())
+    # DuckDB takes one for a separator, between brackets, too.
+    if "\\" in path or path != path.encode(errors="replace").decode():
+        raise ValueError(f"DuckDB finds nothing below {legible(path)}, whose name has a backslash or is not UTF-8; give it another name, or a link to it")
+    return glob.escape(path)
 
 
 def fleet(catalogue: str | Path) -> duckdb.DuckDBPyConnection:
@@ -40,8 +64,8 @@ def fleet(catalogue: str | Path) -> duckdb.DuckDBPyConnection:
 
     connection = duckdb.connect()
     is_url = "://" in str(catalogue)
-    place = str(catalogue).rstrip("/") if is_url else str(Path(catalogue).absolute())
     # The variable begins patterns.
-    connection.execute("SET VARIABLE fleet = $1", [glob.escape(place)])
+    place = glob.escape(str(catalogue).rstrip("/")) if is_url else pattern(Path(catalogue))
+    connection.execute("SET VARIABLE fleet = $1", [place])
     connection.execute(Path(__file__).with_name("fleet_duckdb.sql").read_text())
     return connection

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.dataset as ds
 
+from feather_trace.foreign import NotThere, legible
 from feather_trace.trace import Trace
 
 #: The parts of a thread's time, as in the columns `*_ns` of the tables of results.
@@ -45,7 +46,7 @@ def timeline(trace: Trace, tid: int) -> pd.DataFrame:
     """
     span = next(rows(trace, "thread_time", ["ts", "wall_ns"], ds.field("tid") == tid), None)
     if span is None:
-        raise KeyError(f"{trace.directory} has no times of thread {tid}; `thread_time` lists those that it has")
+        raise NotThere(f"{legible(trace.directory)} has no times of thread {tid}; `thread_time` lists those that it has")
     begin, end = span[0], sum(span)
     steps = with_interrupts(states(trace, tid, begin, end), trace, tid)
     return pd.DataFrame([step for step in steps if step.dur > 0], columns=list(Interval._fields))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +11,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+
+from feather_trace import foreign
+from feather_trace.foreign import NotThere, brief, damaged, first_line, legible, listed, part, said
 
 # The version of tables and `meta.json` that this package reads.
 SCHEMA_VERSION = 7
@@ -25,6 +27,29 @@ NULLABLE: dict[pa.DataType, Any] = {
     pa.float64(): pd.Float64Dtype(),
 }
 
+# The types that columns have. Texts are dictionaries: one that stands in each row has its length once.
+TEXT = pa.dictionary(pa.int32(), pa.string())
+TYPES = {*NULLABLE, TEXT} - {pa.uint64()}
+
+# The columns of which this package makes others, by their type, and the tables that are read for them without being named.
+OURS = {
+    pa.int64(): {"ts", "dur", "wall_ns", "bound_ns", "bracket_ns", "realtime_offset_ns", *(f"arg{i}" for i in range(6))},
+    pa.int32(): {"pid", "tid", "cpu", "site", "prev_tid", "next_tid", "target_cpu", "waker_tid"},
+    pa.float64(): {f"argf{i}" for i in range(6)},
+    pa.bool_(): {"prev_woken"},
+    TEXT: {"name", "event", "args", "kind", "origin", "mark", "comm", "next_comm", "prev_state", *(f"argt{i}" for i in range(6))},
+}
+NEEDED = {
+    "sites": {"site", "event", "args"},
+    "threads": {"pid", "tid", "name"},
+    "user_events": {"ts", "pid", "tid", "cpu", "site", "kind", *(f"arg{kind}{i}" for kind in ("", "f", "t") for i in range(6))},
+    "clock": {"ts", "bracket_ns", "bound_ns", "realtime_offset_ns"},
+    "host_clock": {"ts", "bound_ns"},
+}
+
+# What this package takes from `meta.json`.
+SAID = {("clock", "bound_ns"): int, ("clock", "realtime_offset_ns"): int, ("start", "host"): str, ("start", "boot_id"): str}
+
 # The columns that each event has, whatever its arguments.
 EVENT_COLUMNS = ["ts", "pid", "tid", "cpu", "site", "kind"]
 
@@ -32,7 +57,8 @@ EVENT_COLUMNS = ["ts", "pid", "tid", "cpu", "site", "kind"]
 def load(directory: str | Path) -> Trace:
     """Opens the trace in a directory that `ft-agent record` made.
 
-    Raises `FileNotFoundError` where there is no finished trace, `ValueError` for one of another version.
+    Raises `FileNotFoundError` where there is no finished trace, `ValueError` for one of another version, or whose files are not what
+    they should be.
     """
     return Trace(directory)
 
@@ -43,21 +69,29 @@ class Trace:
     def __init__(self, directory: str | Path) -> None:
         self.directory = Path(directory)
         path = self.directory / "meta.json"
-        if not path.exists():
+        try:
+            #: What the trace says of itself: the machine, the command, the clock, losses, warnings.
+            self.meta: dict[str, Any] = said(path)
+        except (FileNotFoundError, NotADirectoryError):
             raise FileNotFoundError(
-                f"{self.directory} is not a finished trace: it holds no meta.json; "
+                f"{legible(self.directory)} is not a finished trace: it holds no meta.json; "
                 f"name the directory that `ft-agent record` made, or run `ft-agent convert` on it"
-            )
-        #: What the trace says of itself: the machine, the command, the clock, losses, warnings.
-        self.meta: dict[str, Any] = json.loads(path.read_text())
-        if self.meta.get("schema_version") != SCHEMA_VERSION:
+            ) from None
+        version = self.meta.get("schema_version")
+        if version != SCHEMA_VERSION:
             raise ValueError(
-                f"{self.directory} has schema version {self.meta.get('schema_version')}, this package reads version "
+                f"{legible(self.directory)} has schema version {brief(version)}, this package reads version "
                 f"{SCHEMA_VERSION}; use the package of the agent that wrote it"
             )
+        for (group, name), kind in SAID.items():
+            about = self.meta.get(group)
+            value = about.get(name) if isinstance(about, dict) else None
+            if type(value) is not kind or isinstance(value, int) and not -(2**63) <= value < 2**63:
+                what = "whole number of 64 bits" if kind is int else "text"
+                raise damaged(path, f"`{group}.{name}` is no {what}", foreign.RESTORE)
 
     def __repr__(self) -> str:
-        return f"Trace({str(self.directory)!r})"
+        return f"Trace('{legible(self.directory)}')"
 
     def __getitem__(self, table: str) -> pd.DataFrame:
         return self.table(table)
@@ -85,18 +119,11 @@ class Trace:
         self, table: str, columns: Sequence[str] | None = None, where: ds.Expression | None = None
     ) -> pa.Table:
         """The same as an Arrow table: addresses unsigned, else as stored, with unit and meaning in each field."""
-        parts = sorted((self.directory / table).glob("part-*.parquet"), key=lambda part: (len(part.name), part.name))
-        if not parts:
-            raise KeyError(
-                f"{self.directory} has no table {table!r}; it has {', '.join(self.tables)}; "
-                f"`ft-agent analyze` makes those of results"
-            )
-        data = ds.dataset([str(part) for part in parts], format="parquet")
-        order = data.schema.names[0]
-        wanted = list(columns) if columns is not None else data.schema.names
-        rows = data.to_table(columns=list(dict.fromkeys([order, *wanted])), filter=where)
+        rows = self.read(table, columns, where)
+        order = rows.schema.names[0]
+        wanted = list(columns) if columns is not None else rows.schema.names
         # Parts may overlap in time.
-        if len(parts) > 1:
+        if rows.column(order).num_chunks > 1:
             rows = rows.take(pc.sort_indices(rows.column(order), sort_keys=[("", "ascending")]))
         rows = rows.select(wanted)
         for i, field in enumerate(rows.schema):
@@ -104,14 +131,57 @@ class Trace:
                 rows = rows.set_column(i, field.with_type(pa.uint64()), unsigned(rows.column(i)))
         return rows
 
+    def parts(self, table: str) -> list[Path]:
+        """The files of a table in their order."""
+        found = sorted((self.directory / table).glob("part-*.parquet"), key=lambda path: (len(path.name), path.name))
+        if not found:
+            raise NotThere(
+                f"{legible(self.directory)} has no table '{legible(table)}'; it has {listed(self.tables)}; "
+                f"`ft-agent analyze` makes those of results"
+            )
+        return found
+
+    def read(self, table: str, columns: Sequence[str] | None, where: ds.Expression | None) -> pa.Table:
+        """The first column of a table and those that are asked for, of all parts: no more than there is room for."""
+        found: list[pa.RecordBatch] = []
+        before = pa.total_allocated_bytes()
+        schema = None
+        for path in self.parts(table):
+            with part(path) as rows:
+                check(rows.physical_schema, table, path)
+                schema = schema or rows.physical_schema
+                if not rows.physical_schema.equals(schema):
+                    raise damaged(path, "its columns are not those of the other parts of this table")
+                missing = [name for name in columns or () if name not in schema.names]
+                if missing:
+                    raise NotThere(f"table {table} of {legible(self.directory)} has no column {listed(missing)}; it has {listed(schema.names)}")
+                chosen = list(dict.fromkeys([schema.names[0], *(columns if columns is not None else schema.names)]))
+                try:
+                    scanner = rows.scanner(columns=chosen, filter=where, batch_readahead=1)
+                except pa.ArrowException as error:
+                    raise ValueError(f"`where` does not fit table {table}: {brief(first_line(error))}; it has {listed(schema.names)}") from None
+                try:
+                    for batch in scanner.to_batches():
+                        batch.validate(full=True)
+                        found.append(batch)
+                        if pa.total_allocated_bytes() - before > foreign.MAX_TABLE_BYTES:
+                            raise MemoryError
+                except MemoryError:
+                    raise ValueError(
+                        f"table {table} of {legible(self.directory)} takes more than {foreign.MAX_TABLE_BYTES >> 20} MiB of memory, half of "
+                        f"what this machine has; name fewer `columns`, say `where`, or ask with `feather_trace.connect`"
+                    ) from None
+                except (pa.ArrowException, OSError) as error:
+                    raise damaged(path, first_line(error)) from None
+        return pa.Table.from_batches(found, scanner.projected_schema)
+
     def about(self, table: str) -> pd.DataFrame:
         """What the columns of a table are: unit, meaning, and the words that a column can have."""
-        path = next(iter(sorted((self.directory / table).glob("part-*.parquet"))), None)
-        if path is None:
-            raise KeyError(f"{self.directory} has no table {table!r}; it has {', '.join(self.tables)}")
-        fields = ds.dataset(str(path), format="parquet").schema
+        with part(path := self.parts(table)[0]) as found:
+            fields = found.physical_schema
+            check(fields, table, path)
         rows = [
-            {key: (field.metadata or {}).get(key.encode(), b"").decode() for key in ("unit", "meaning", "words")}
+            {key: (field.metadata or {}).get(key.encode(), b"").decode(errors="replace") for key in ("unit", "meaning", "words")}
             for field in fields
         ]
         return pd.DataFrame(rows, index=pd.Index(fields.names, name="column"))
@@ -134,7 +204,7 @@ class Trace:
         """
         sites = self.sites[self.sites["event"].astype(str) == name]
         if sites.empty:
-            raise KeyError(f"{self.directory} has no event {name!r}; it has {', '.join(self.events)}")
+            raise NotThere(f"{legible(self.directory)} has no event '{legible(name)}'; it has {listed(self.events)}")
         rows = self.arrow("user_events", where=ds.field("site").isin([int(site) for site in sites.index]))
         frames = []
         for args, group in sites.groupby(sites["args"].astype(str), sort=False):
@@ -161,6 +231,22 @@ class Trace:
         return pd.to_datetime(ts.astype("int64") + int(self.meta["clock"]["realtime_offset_ns"]), utc=True)
 
 
+def check(schema: pa.Schema, table: str, path: Path) -> None:
+    """Raises `ValueError` where columns are not what the agent writes: before they are unpacked."""
+    names = schema.names
+    missing = NEEDED.get(table, set()).difference(names)
+    if missing or not names:
+        raise damaged(path, f"it has no column {listed(sorted(missing)) or 'at all'}")
+    if len(set(names)) < len(names):
+        raise damaged(path, "two of its columns have one name")
+    if schema.types[0] not in (pa.int32(), pa.int64()):
+        raise damaged(path, f"its first column, `{names[0]}`, is no whole number")
+    kinds = {name: kind for kind, ours in OURS.items() for name in ours}
+    for name, kind in zip(names, schema.types):
+        if kind not in TYPES or kinds.get(name, kind) != kind:
+            raise damaged(path, f"its column `{name}` is of the type {kind}, which the agent does not write")
+
+
 def series(column: pa.ChunkedArray[Any], field: pa.Field[Any]) -> pd.Series[Any]:
     """A column in a type of pandas that holds all its values."""
     mapper = NULLABLE.get if field.nullable else None
@@ -179,6 +265,9 @@ def with_arguments(rows: pa.Table, args: str) -> pd.DataFrame:
     for i, argument in enumerate(args.split(", ") if args else []):
         name, _, kind = argument.rpartition(":")
         kind = kind.removesuffix("?")
+        # Events have no more.
+        if f"arg{i}" not in rows.schema.names:
+            break
         if kind in ("str", "bytes"):
             value: pd.Series[Any] = rows.column(f"argt{i}").cast(pa.string()).to_pandas().astype("str")
         elif kind == "float":

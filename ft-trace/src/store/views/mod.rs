@@ -6,6 +6,7 @@
 //! - Each table of recorded events is a view in the schema `with_task`, too: there the async task in whose poll it was then
 //!   stands beside each thread (`in_task.rs`).
 //! - A table of results that is not there yet is a view that says so when it is read.
+//! - What was recorded is refused in one sentence if its columns are others: the trace is damaged, or somebody has made it to do harm.
 //!
 //! The file is made at the end of a conversion, and again when the analyses have written their tables. It finds the trace
 //! from wherever it is read, by the words with which it knows itself: in the working directory, where the trace was when it
@@ -82,6 +83,7 @@ fn text(
     is_there: impl Fn(&str) -> bool,
 ) -> String {
     let mut out = head(place.as_deref().and_then(Path::to_str), meta);
+    must_be(catalogue::tables().iter().filter(|table| is_there(table.name)), &mut out);
     out.push_str(KNOWN);
     let in_task = InTask::of(sites.iter().map(|site| site.kind), is_there("async_switches"));
     in_task.begin(&mut out);
@@ -104,6 +106,8 @@ fn text(
 fn head(place: Option<&str>, meta: &Meta) -> String {
     // What is at the end of a path is the pattern of one name, since one that is missing is an error, and no match is none.
     let mut places = vec!["coalesce(getvariable('trace'), '.') || '/views.sq[l]'".to_owned()];
+    // The variable is a pattern, or a path.
+    places.push("escaped(coalesce(getvariable('trace'), '.')) || '/views.sq[l]'".into());
     places.push("'./views.sq[l]'".into());
     // A path with a control character cannot be written here.
     if let Some(place) = place.filter(|place| !place.contains(char::is_control)) {
@@ -121,11 +125,13 @@ fn head(place: Option<&str>, meta: &Meta) -> String {
 --
 -- Read from elsewhere after the trace was moved, it asks for SET VARIABLE trace = 'TRACE'.
 
+CREATE OR REPLACE MACRO escaped(path) AS regexp_replace(path, '([*?\\[])', '[\\1]', 'g');
 SET VARIABLE trace_dir = coalesce(
-    (SELECT regexp_replace(coalesce(nullif(parse_dirpath(filename), ''), '.'), '([*?\\[])', '[\\1]', 'g')
+    (SELECT escaped(coalesce(nullif(parse_dirpath(filename), ''), '.'))
      FROM read_text([{places}])
      WHERE contains(content, {identity}) LIMIT 1),
-    error('the trace of this views.sql is not where it was: SET VARIABLE trace = ''DIR'', and read it again'));
+    error('the trace of this views.sql is not where it was, or its path has a backslash, with which DuckDB finds nothing: \
+SET VARIABLE trace = ''DIR'', and read it again'));
 CREATE OR REPLACE MACRO part_rows(name) AS TABLE
 SELECT * FROM read_parquet(getvariable('trace_dir') || '/' || name || '/part-*.parquet', hive_partitioning = false);
 CREATE OR REPLACE MACRO u64(x) AS (x::HUGEINT & 18446744073709551615)::UBIGINT;
@@ -136,6 +142,42 @@ CREATE OR REPLACE MACRO wall(ts) AS make_timestamp_ns(ts + {offset});
         identity = identity(meta),
         offset = meta.clock.realtime_offset_ns,
     )
+}
+
+/// Asks the tables that were recorded for their columns. (Those of results may be of an earlier version: `ft-agent analyze` makes them anew.)
+fn must_be<'a>(tables: impl Iterator<Item = &'a Table>, out: &mut String) {
+    out.push_str(
+        "
+SET VARIABLE is_recorded = (
+    SELECT bool_and(CASE found WHEN expected THEN true ELSE error('the table ' || name ||
+        ' of this trace has other columns than a recording: bring the trace again from where it was recorded') END)
+    FROM (SELECT '' AS name, '' AS found, '' AS expected",
+    );
+    for table in tables.filter(|table| table.origin != Origin::Analyses) {
+        let column = |column: &Column| format!("{} {}", column.name, sql_type(column.kind));
+        let columns: Vec<String> = table.columns.iter().map(column).collect();
+        // Not in a macro: DuckDB 1.5 describes none with an argument.
+        let _ = write!(
+            out,
+            "
+    UNION ALL SELECT '{name}', string_agg(column_name || ' ' || column_type, ', '), {expected}
+    FROM (DESCRIBE FROM part_rows('{name}'))",
+            name = table.name,
+            expected = literal(&columns.join(", ")),
+        );
+    }
+    out.push_str("));\n");
+}
+
+/// The type that DuckDB gives a column.
+fn sql_type(kind: &str) -> &'static str {
+    match kind {
+        "int64" => "BIGINT",
+        "int32" => "INTEGER",
+        "double" => "DOUBLE",
+        "bool" => "BOOLEAN",
+        _ => "VARCHAR",
+    }
 }
 
 /// What no other trace says of itself.
@@ -262,6 +304,15 @@ mod tests {
     #[test]
     fn a_table_that_is_missing_says_what_to_do() {
         assert!(of("gaps").contains("error('this trace is not analysed"), "{}", of("gaps"));
+    }
+
+    #[test]
+    fn what_was_recorded_must_be_there_in_full() {
+        let all = text(None, &Meta::default(), &[], |_| true);
+        let asked = |table: &str| all.contains(&format!("(DESCRIBE FROM part_rows('{table}'))"));
+        assert_eq!(["threads", "sched_switch", "requests"].map(asked), [true, true, false]);
+        assert!(all.contains("'ts BIGINT, tid INTEGER, pid INTEGER, name VARCHAR, "), "{all}");
+        assert!(all.find("is_recorded") < all.find("SCHEMA IF NOT EXISTS known"), "{all}");
     }
 
     #[test]
