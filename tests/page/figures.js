@@ -65,3 +65,34 @@ for (const {section, title, columns, axis, counts, shapes, each, bin} of FIGURES
       }
     }));
 }
+
+test('under the pointer is what is drawn there: a bin as the file has it, and between bins that there is none', () =>
+  visit(file, {}, async page => {
+    const figure = page.locator('#locks figure').filter({has: page.locator('figcaption', {hasText: 'Distribution of the hold times'})});
+    const drawing = figure.locator('.drawing').first(), svg = drawing.locator('svg');
+    const [, scale, ...numbers] = (await drawing.locator('.canvas').getAttribute('data-axis') ?? '').split(' ');
+    assert.equal(scale, 'log');
+    const [low, high, first, last,, width] = numbers.map(Number);
+    const lines = decodeURIComponent(await drawing.locator('a.csv').getAttribute('href') ?? '').split(',').slice(1).join(',').trimEnd().split('\n');
+    const rows = lines.slice(1).map(line => line.split(',').map(Number));
+    const x = (/** @type {number} */ ns) => Math.floor(first + Math.log(Math.max(ns, low) / low) / Math.log(high / low) * (last - first));
+    const size = await svg.evaluate(svg => [svg.clientWidth / Number(svg.getAttribute('width')), svg.clientHeight / 2]);
+    const say = async (/** @type {number} */ pixel) => {
+      await svg.hover({position: {x: (pixel + 0.5) * size[0], y: size[1]}});
+      return await drawing.locator('output').textContent() ?? '';
+    };
+    let bins = 0, holes = 0;
+    for (const [i, [from, n, share]] of rows.entries()) {
+      const next = rows[i + 1] ? x(rows[i + 1][0]) : last;
+      const shared = rows.filter(row => x(row[0]) <= x(from) && x(row[0] + width) >= x(from));
+      if (bins < 8 && shared.length === 1) {
+        assert.match(await say(x(from)), new RegExp(`^from .*, holds ${n}, not longer ${(100 * share).toFixed(1)} %$`), `at ${from}`);
+        bins += 1;
+      }
+      if (holes < 8 && next - x(from + width) > 3) {
+        assert.equal(await say(next - 2), `holds 0, not longer ${(100 * share).toFixed(1)} %`, `behind ${from}`);
+        holes += 1;
+      }
+    }
+    assert(bins > 0 && holes > 0, `${bins} bins and ${holes} holes`);
+  }));

@@ -49,10 +49,8 @@ pub enum Data {
         axis: &'static str,
         /// What is counted.
         counted: &'static str,
-        /// Edges in ns, ascending, and how many do not exceed each (or are below it: the axis says which).
-        steps: Vec<(i64, u64)>,
-        /// How many there are.
-        total: u64,
+        /// How many there are between edges, in their order; the last may be open.
+        steps: Vec<Step>,
         /// Histogram: lower edge in ns and count of each bin of 0.1 µs that is not empty.
         bins: Vec<(i64, u64)>,
         /// The same of single locks or threads, where there is room.
@@ -108,6 +106,49 @@ pub enum Data {
     },
 }
 
+/// How many durations lie between two lengths: a row of a distribution's table, and a bar of its drawing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// None is shorter, ns.
+    pub from_ns: i64,
+    /// The edge, ns: none is longer, or none is as long (the axis says which). `None`: all that are longer.
+    pub to_ns: Option<i64>,
+    /// How many.
+    pub count: u64,
+}
+
+impl Step {
+    /// Between edges in ns, ascending, by how many of `total` do not exceed each.
+    pub fn between(edges: &[(i64, u64)], total: u64) -> Vec<Step> {
+        let ends = edges.iter().map(|&(edge, below)| (Some(edge), below)).chain([(None, total)]);
+        let mut before = (0, 0);
+        let step = |(to_ns, below): (Option<i64>, u64)| {
+            let (from_ns, so_far) = before;
+            before = (to_ns.unwrap_or(i64::MAX), below);
+            Step { from_ns, to_ns, count: below.saturating_sub(so_far) }
+        };
+        ends.map(step).collect()
+    }
+
+    /// From the first to the last that has any: what a table has rows of, a file lines, and a drawing bars, so that all three
+    /// say the same.
+    pub fn rows(steps: &[Step]) -> &[Step] {
+        let has_any = |step: &Step| step.count > 0;
+        match (steps.iter().position(has_any), steps.iter().rposition(has_any)) {
+            (Some(first), Some(last)) => &steps[first..=last],
+            _ => &[],
+        }
+    }
+
+    /// Each with how many there are up to its end.
+    pub fn cumulative(steps: &[Step]) -> impl Iterator<Item = (Step, u64)> {
+        steps.iter().scan(0u64, |below, step| {
+            *below = below.saturating_add(step.count);
+            Some((*step, *below))
+        })
+    }
+}
+
 /// How many durations there are of each length.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Histogram {
@@ -115,4 +156,29 @@ pub struct Histogram {
     pub of: Value,
     /// Lower edge in ns and count of each bin of 0.1 µs that is not empty.
     pub bins: Vec<(i64, u64)>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_lie_between_their_edges_and_what_is_longer_is_one_too() {
+        let steps = Step::between(&[(100, 0), (200, 3), (500, 3), (1000, 10), (2000, 10)], 12);
+        let found: Vec<_> = steps.iter().map(|s| (s.from_ns, s.to_ns, s.count)).collect();
+        let expected = [
+            (0, Some(100), 0),
+            (100, Some(200), 3),
+            (200, Some(500), 0),
+            (500, Some(1000), 7),
+            (1000, Some(2000), 0),
+            (2000, None, 2),
+        ];
+        assert_eq!(found, expected);
+        assert_eq!(Step::rows(&steps), &steps[1..]);
+        assert_eq!(Step::rows(&steps[..3]), &steps[1..2]);
+        assert_eq!(Step::rows(&steps[..1]), []);
+        let below: Vec<_> = Step::cumulative(&steps).map(|(_, below)| below).collect();
+        assert_eq!(below, [0, 3, 3, 10, 10, 12]);
+    }
 }

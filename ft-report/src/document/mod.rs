@@ -16,7 +16,7 @@ use std::fmt;
 use crate::stats::Tail;
 use crate::text;
 
-pub use figure::{Data, Figure, Histogram};
+pub use figure::{Data, Figure, Histogram, Step};
 pub use table::{Builder, Column, MOST_ROWS, Row, Table};
 pub use text::{Drawn, IntoText, Piece, See, Text};
 pub use value::{

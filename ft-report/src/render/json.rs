@@ -31,7 +31,7 @@ use serde::ser::{Serialize, SerializeMap, SerializeStruct, Serializer};
 
 use super::text::sentence;
 use crate::document::{
-    Block, Column, Data, Document, Figure, Kind, Link, Row, Section, Table, Text, Value,
+    Block, Column, Data, Document, Figure, Kind, Link, Row, Section, Step, Table, Text, Value,
 };
 use crate::stats::Tail;
 
@@ -158,7 +158,11 @@ impl Serialize for Figure {
                 let data = serde_json::json!({"axis": axis, "counted": counted, "bars": bars});
                 map.serialize_entry("bars", &data)?;
             }
-            Data::Cumulative { axis, counted, steps, total, bins, .. } => {
+            Data::Cumulative { axis, counted, steps, bins, .. } => {
+                let total: u64 = steps.iter().map(|step| step.count).sum();
+                let edges = Step::cumulative(steps);
+                let steps: Vec<_> =
+                    edges.filter_map(|(step, below)| Some((step.to_ns?, below))).collect();
                 let data = serde_json::json!({
                     "axis": axis, "counted": counted, "steps": steps, "total": total, "bins_100ns": bins,
                 });

@@ -10,7 +10,7 @@ use super::number::{
 };
 use crate::document::{
     Block, Column, Data, Document, Figure, Interval, Kind, Link, Lock, Piece, Row, Section, See,
-    Table, Text, Value,
+    Step, Table, Text, Value,
 };
 
 /// Columns of the labels in the margin.
@@ -198,24 +198,15 @@ fn draw(f: &mut fmt::Formatter<'_>, figure: &Figure) -> fmt::Result {
             }
             t
         }
-        Data::Cumulative { axis, counted, steps, total, .. } => {
+        Data::Cumulative { axis, counted, steps, .. } => {
             let mut t = columns::Table::new(&[axis, counted, "share", "cumulative", "share", "<"]);
-            let last = (i64::MAX, *total);
-            let mut before = 0;
-            let mut rows = Vec::new();
-            for &(edge, below) in steps.iter().chain([&last]) {
-                rows.push((edge, below - before, below));
-                before = below;
-            }
-            let largest = rows.iter().map(|row| row.1).max().unwrap_or(0);
-            let first = rows.iter().position(|row| row.1 > 0).unwrap_or(0);
-            for &(edge, n, below) in &rows[first..] {
-                let edge = if edge == i64::MAX { "longer".into() } else { ns(edge as f64) };
-                let [of_all, so_far] = [n, below].map(|n| share(n, *total));
+            let rows = Step::rows(steps);
+            let total = rows.iter().map(|step| step.count).sum();
+            let largest = rows.iter().map(|step| step.count).max().unwrap_or(0);
+            for (Step { to_ns, count: n, .. }, below) in Step::cumulative(rows) {
+                let edge = to_ns.map_or("longer".into(), |edge| ns(edge as f64));
+                let [of_all, so_far] = [n, below].map(|n| share(n, total));
                 t.row([edge, count(n), of_all, count(below), so_far, log_bar(n, largest, BAR)]);
-                if below == *total {
-                    break;
-                }
             }
             t
         }

@@ -13,8 +13,8 @@ use serde::Serialize;
 use super::Input;
 use super::apart::locks_apart;
 use crate::document::{
-    Data, Drawn, Histogram, Kind, Lock, MeanNs, N, Ns, Of, Section, Share, Table, Typed, Value,
-    Word,
+    Data, Drawn, Histogram, Kind, Lock, MeanNs, N, Ns, Of, Section, Share, Step, Table, Typed,
+    Value, Word,
 };
 use crate::stats::{Groups, Marks, Tail, Top, Window, counted, happened, own, parts};
 use crate::text;
@@ -277,8 +277,7 @@ impl LocksReport {
             Data::Cumulative {
                 axis: "up to",
                 counted: "holds",
-                steps: self.all.cumulative.clone(),
-                total: self.holds,
+                steps: Step::between(&self.all.cumulative, self.holds),
                 bins: self.all.histogram_100ns.clone(),
                 each: names().zip(self.drawn()).map(histogram).collect(),
             },

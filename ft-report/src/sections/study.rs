@@ -7,7 +7,7 @@
 use serde::Serialize;
 
 use super::Input;
-use crate::document::{Data, Drawn, MeanNs, N, Ns, Of, Section, Share, Table, Typed, Word};
+use crate::document::{Data, Drawn, MeanNs, N, Ns, Of, Section, Share, Step, Table, Typed, Word};
 use crate::stats::{Depths, Distribution, Thresholds};
 use crate::text;
 use ft_analysis::Incomplete;
@@ -148,8 +148,7 @@ impl Study {
             Data::Cumulative {
                 axis: "shorter than",
                 counted: "critical sections",
-                steps: self.shorter.clone(),
-                total: all,
+                steps: Step::between(&self.shorter, all),
                 bins: Vec::new(),
                 each: Vec::new(),
             },

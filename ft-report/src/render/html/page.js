@@ -75,23 +75,43 @@ function duration(ns) {
 }
 
 /**
- * A row in words: its values with their titles.
+ * A row in words: its values with their titles; nothing of those that it has not.
  * @param {string[]} titles
  * @param {string[]} row
  */
 function say(titles, row) {
-  return titles.map((title, i) => {
+  return titles.flatMap((title, i) => {
+    if (row[i] === '') return [];
     const [, name, unit] = /^(.*?)(?:_(ns|share))?$/.exec(title) ?? [];
     const value = unit === 'ns' ? duration(Number(row[i]))
       : unit === 'share' ? `${(100 * Number(row[i])).toFixed(1)} %`
       : row[i];
-    return `${name.replaceAll('_', ' ')} ${value}`;
+    return [`${name.replaceAll('_', ' ')} ${value}`];
   }).join(', ');
 }
 
 /**
- * Tells what lies under the pointer: the last row of the figure's file that does not begin behind it; where the axis has
- * rows of its own, that one.
+ * What a file has between two values of its axis, in words: of the rows that lie there the one with most, which is drawn; where
+ * none does, that there is none, and which share is not longer.
+ * @param {string[][]} file  The titles first.
+ * @param {number} low @param {number} high
+ * @param {number} before  How far before its value the place of a row begins.
+ * @param {number} width  How long it is, where the file does not say where it ends.
+ */
+function tell([titles, ...rows], low, high, before, width) {
+  const end = titles.indexOf('to_ns'), counted = end < 0 ? 1 : 2, share = titles.indexOf('not_longer_share');
+  const there = rows.filter(row => {
+    const from = Number(row[0]) - before, to = end < 0 ? from + width : row[end] === '' ? Infinity : Number(row[end]);
+    return from < high && (to > low || from >= low);
+  });
+  if (there.length > 0) return say(titles, there.reduce((most, row) => Number(row[counted]) > Number(most[counted]) ? row : most));
+  if (share < 0) return '';
+  const shorter = rows.findLast(row => Number(row[0]) <= low);
+  return say([titles[counted], titles[share]], ['0', shorter ? shorter[share] : '0']);
+}
+
+/**
+ * Tells what lies under the pointer, as the figure's file has it; where the axis has rows of its own, that one.
  * @param {HTMLElement} drawing
  */
 function answer(drawing) {
@@ -101,7 +121,12 @@ function answer(drawing) {
   const link = /** @type {HTMLAnchorElement | null} */ (drawing.querySelector('a.csv'));
   if (!link) return;
   const [axis, scale, ...numbers] = (canvas.dataset.axis ?? '').split(' ');
-  const [from, to, first, last, before] = numbers.map(Number);
+  const [from, to, first, last, before, width] = numbers.map(Number);
+  /** @param {number} pixel */
+  const value = pixel => {
+    const part = (pixel - first) / (last - first);
+    return scale === 'log' ? from * (to / from) ** part : from + (to - from) * part;
+  };
   /** @type {string[][]} */
   let rows = [];
   canvas.addEventListener('pointermove', event => {
@@ -110,12 +135,10 @@ function answer(drawing) {
     const pixel = axis === 'x'
       ? (event.clientX - box.left) * svg.viewBox.baseVal.width / box.width
       : (event.clientY - box.top) * svg.viewBox.baseVal.height / box.height;
-    const part = (pixel - first) / (last - first);
-    const value = scale === 'log' ? from * (to / from) ** part : from + (to - from) * part;
-    const [titles, ...data] = rows;
-    const row = axis === 'y' ? data[Math.floor(value)] : data.findLast(row => Number(row[0]) - before <= value);
-    const found = part >= 0 && part <= 1 ? row : undefined;
-    output.value = found ? say(titles, found) : '';
+    const column = Math.floor(pixel), row = axis === 'y' ? rows[Math.floor(value(pixel)) + 1] : undefined;
+    output.value = pixel < first || pixel > last ? ''
+      : axis === 'x' ? tell(rows, value(column), value(column + 1), before, width)
+      : row ? say(rows[0], row) : '';
   });
   canvas.addEventListener('pointerleave', () => { output.value = ''; });
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::document::{Builder, Data, N, Ns, Section, Share, Table, Text, Word};
+use crate::document::{Builder, Data, N, Ns, Section, Share, Step, Table, Text, Word};
 use crate::text;
 use ft_trace::tables::{KernelSections, LossRow, LostRecords, SectionCount};
 
@@ -159,16 +159,15 @@ impl Held {
             .column("taken by", |h| Word(h.caller.as_deref().unwrap_or("(others)")));
         s.table(columns(t).titled("By who took them, the most time first"));
         for held in self.locks.iter().filter(|held| held.sections > 0) {
-            let mut below = 0;
-            let steps = held.lengths.iter().map(|(from, count)| {
-                below += count;
-                (held.longest.get(from).copied().unwrap_or(*from), below)
+            // Where no section was of a length there is no bin: each begins where it does, not at the end of the one before.
+            let steps = held.lengths.iter().map(|(&from_ns, &count)| {
+                let longest = held.longest.get(&from_ns).copied().unwrap_or(from_ns);
+                Step { from_ns, to_ns: Some(longest.max(from_ns)), count }
             });
             let lengths = Data::Cumulative {
                 axis: "not longer than",
                 counted: "sections",
                 steps: steps.collect(),
-                total: held.sections,
                 bins: Vec::new(),
                 each: Vec::new(),
             };

@@ -59,6 +59,7 @@ fn one(
         Rectangle::new([(class - 0.4, floor), (class + 0.4, n as f64)], FILL.filled())
     };
     chart.draw_series(bars.iter().filter(|bar| bar.1 > 0).map(bar))?;
-    let (pixels, _) = chart.plotting_area().get_pixel_range();
-    Ok(('x', Axis { is_log: false, values, pixels, before: 0.5 }))
+    let pixel = |value| chart.backend_coord(&(value, floor)).0;
+    let pixels = pixel(values.start)..pixel(values.end);
+    Ok(('x', Axis { is_log: false, values, pixels, before: 0.5, width: 1.0 }))
 }

@@ -1,60 +1,66 @@
 //! Histograms of durations in bins of 0.1 µs, with their cumulative distribution; both axes are logarithmic.
 
 use std::fmt;
+use std::ops::Range;
 
 use plotters::prelude::*;
 
 use super::csv::Csv;
 use super::plot::{self, Axis, FILL, HEIGHT, INK, LINE, Plot, WIDTH};
 use super::{Drawing, Failed};
-use crate::document::Value;
+use crate::document::{Step, Value};
 use crate::render::number;
 use crate::stats::{BIN_NS, MAX_BINS};
 
-/// Where the axis begins when there are durations of less than a bin, of which a logarithm knows no begin.
+/// Where a bar begins at most that has durations of 0, too, of which a logarithm knows no begin.
 const LEAST_NS: f64 = 50.0;
 
-/// Draws one for each, and says how to read them. `exact`: the bins are of [`BIN_NS`], not steps.
+/// Draws one for each, and says how to read them. `exact`: the steps are bins of [`BIN_NS`].
 pub(super) fn draw<'a>(
     counted: &str,
-    each: impl Iterator<Item = (&'a Value, &'a Vec<(i64, u64)>)>,
+    each: impl Iterator<Item = (&'a Value, Vec<Step>)>,
     exact: bool,
 ) -> Result<(Vec<Drawing>, String), fmt::Error> {
     let mut open = false;
     let mut drawings = Vec::new();
-    for (of, bins) in each.filter(|(_, bins)| !bins.is_empty()) {
-        open |= bins.last().is_some_and(|(ns, _)| *ns == (MAX_BINS - 1) * BIN_NS);
-        let plot = Plot::new((WIDTH, HEIGHT), |area| one(area, counted, bins, exact))?;
-        drawings.push(Drawing { of: of.clone(), plot, csv: csv(counted, bins) });
+    for (of, steps) in each.filter(|(_, steps)| !steps.is_empty()) {
+        open |= steps.last().is_some_and(|step| match exact {
+            true => step.from_ns == (MAX_BINS - 1) * BIN_NS,
+            false => step.to_ns.is_none(),
+        });
+        let plot = Plot::new((WIDTH, HEIGHT), |area| one(area, counted, &steps, exact))?;
+        drawings.push(Drawing { of: of.clone(), plot, csv: csv(counted, &steps, exact) });
     }
     let bins = if exact { "in each bin of 0.1 µs" } else { "in each step" };
-    let open = if open && exact { "; the last bin has all of 10 ms and more" } else { "" };
+    let open = match (open, exact) {
+        (true, true) => "; the last bin has all of 10 ms and more",
+        (true, false) => "; the last step has all that are longer",
+        (false, _) => "",
+    };
     Ok((
         drawings,
         format!("Area: {counted} {bins}{open}. Line: share of those that are not longer."),
     ))
 }
 
-/// Cumulative steps as bins: (edge, how many do not exceed it).
-pub(super) fn of_steps(steps: &[(i64, u64)]) -> Vec<(i64, u64)> {
-    let mut before = (0, 0);
-    let mut bins = Vec::new();
-    for &(edge, below) in steps {
-        if below > before.1 {
-            bins.push((before.0, below - before.1));
-        }
-        before = (edge, below);
-    }
-    bins
+/// Bins of [`BIN_NS`] as steps; no empty one is stored.
+pub(super) fn of_bins(bins: &[(i64, u64)]) -> Vec<Step> {
+    let step =
+        |&(from_ns, count)| Step { from_ns, to_ns: Some(from_ns.saturating_add(BIN_NS)), count };
+    bins.iter().map(step).collect()
 }
 
-fn csv(counted: &str, bins: &[(i64, u64)]) -> Csv {
-    let mut csv = Csv::new(&["from_ns", counted, "not_longer_share"]);
-    let total: u64 = bins.iter().map(|bin| bin.1).sum();
-    let mut below = 0;
-    for (from, n) in bins {
-        below += n;
-        csv.row([from.to_string(), n.to_string(), number::fraction(below as f64 / total as f64)]);
+/// A line for each step. Bins all have one width, and end where it says.
+fn csv(counted: &str, steps: &[Step], exact: bool) -> Csv {
+    let mut csv = match exact {
+        true => Csv::new(&["from_ns", counted, "not_longer_share"]),
+        false => Csv::new(&["from_ns", "to_ns", counted, "not_longer_share"]),
+    };
+    let total: u64 = steps.iter().map(|step| step.count).sum();
+    for (Step { from_ns, to_ns, count }, below) in Step::cumulative(steps) {
+        let to_ns = (!exact).then(|| to_ns.map_or(String::new(), |to| to.to_string()));
+        let share = number::fraction(below as f64 / total as f64);
+        csv.row([from_ns.to_string()].into_iter().chain(to_ns).chain([count.to_string(), share]));
     }
     csv
 }
@@ -62,15 +68,11 @@ fn csv(counted: &str, bins: &[(i64, u64)]) -> Csv {
 fn one(
     area: &plot::Area<'_>,
     counted: &str,
-    bins: &[(i64, u64)],
+    steps: &[Step],
     exact: bool,
 ) -> Result<(char, Axis), Failed> {
-    let edges = edges(bins, exact);
-    let first = edges.first().map_or(LEAST_NS, |(from, ..)| *from);
-    let last = edges.last().map_or(1e3, |(_, to, _)| *to);
-    // An axis of less than a decade has no labels.
-    let values = first.min(last / 20.0).max(1.0)..last;
-    let largest = bins.iter().map(|bin| bin.1).max().unwrap_or(1);
+    let (values, edges) = edges(steps);
+    let largest = steps.iter().map(|step| step.count).max().unwrap_or(1);
     let mut chart = ChartBuilder::on(area)
         .margin(6)
         .x_label_area_size(42)
@@ -94,12 +96,14 @@ fn one(
         .y_label_formatter(&|share| number::axis_share(*share))
         .y_desc("not longer")
         .draw()?;
-    let (pixels, _) = chart.plotting_area().get_pixel_range();
-    let axis = Axis { is_log: true, values: values.clone(), pixels, before: 0.0 };
     let floor = plot::counts(largest).start;
+    let pixel = |value| chart.backend_coord(&(value, floor)).0;
+    let pixels = pixel(values.start)..pixel(values.end);
+    let width = if exact { BIN_NS as f64 } else { 0.0 };
+    let axis = Axis { is_log: true, values: values.clone(), pixels, before: 0.0, width };
     let outline = outline(&edges, &axis, floor);
     chart.draw_series([Polygon::new(outline, FILL.filled())])?;
-    let total: u64 = bins.iter().map(|bin| bin.1).sum();
+    let total: u64 = steps.iter().map(|step| step.count).sum();
     let mut below = 0;
     let mut line = vec![(values.start, 0.0)];
     for (_, to, n) in &edges {
@@ -117,16 +121,23 @@ fn one(
     Ok(('x', axis))
 }
 
-/// Begin and end of each bin as an axis has them, and its count.
-fn edges(bins: &[(i64, u64)], exact: bool) -> Vec<(f64, f64, u64)> {
-    let next = bins.iter().skip(1).map(|bin| bin.0);
-    let last = bins.last().map_or(0, |bin| bin.0.saturating_mul(2).max(BIN_NS));
-    let ends = next.chain([last]);
-    let end = |from: i64, next: i64| if exact { from + BIN_NS } else { next };
-    let edge = |(&(from, n), next): (&(i64, u64), i64)| {
-        ((from as f64).max(LEAST_NS), end(from, next) as f64, n)
+/// What the axis shows; and begin and end on it of each step that has any, and its count.
+fn edges(steps: &[Step]) -> (Range<f64>, Vec<(f64, f64, u64)>) {
+    // What is open ends somewhere, or it would not be seen.
+    let end = |step: &Step| step.to_ns.map_or(2.0 * step.from_ns as f64, |to| to as f64).max(1.0);
+    let begin = |step: &Step| match step.from_ns {
+        ..=0 => LEAST_NS.min(end(step) / 2.0),
+        from => from as f64,
     };
-    bins.iter().zip(ends).map(edge).collect()
+    let there = || steps.iter().filter(|step| step.count > 0);
+    let last = there().map(end).fold(20.0, f64::max);
+    // An axis of less than a decade has no labels.
+    let first = there().map(begin).fold(last / 20.0, f64::min).max(1.0);
+    let edge = |step: &Step| {
+        let from = if step.from_ns <= 0 { first } else { begin(step) };
+        (from, end(step), step.count)
+    };
+    (first..last, there().map(edge).collect())
 }
 
 /// The upper side of the bins; of those that share a pixel the largest.
@@ -180,9 +191,10 @@ mod tests {
 
     #[test]
     fn a_bin_is_seen_however_narrow_and_the_highest_of_a_pixel_counts() {
-        let axis = Axis { is_log: true, values: 100.0..1e7, pixels: 0..500, before: 0.0 };
+        let axis =
+            Axis { is_log: true, values: 100.0..1e7, pixels: 0..500, before: 0.0, width: 100.0 };
         let bins = [(100, 7), (5_000_000, 1), (5_000_100, 9), (5_000_200, 2)];
-        let outline = outline(&edges(&bins, true), &axis, 0.5);
+        let outline = outline(&edges(&of_bins(&bins)).1, &axis, 0.5);
         let tops: Vec<f64> = outline.iter().map(|p| p.1).filter(|n| *n > 0.5).collect();
         assert_eq!(tops, [7.0, 7.0, 9.0, 9.0]);
         let widths: Vec<i32> =
@@ -191,14 +203,9 @@ mod tests {
     }
 
     #[test]
-    fn steps_are_bins_of_what_lies_between_them() {
-        assert_eq!(of_steps(&[(100, 0), (200, 3), (500, 3), (1000, 10)]), [(100, 3), (500, 7)]);
-    }
-
-    #[test]
     fn a_file_has_every_bin_and_ends_with_all() {
         let mut link = String::new();
-        csv("holds", &[(0, 1), (300, 3)]).link(&mut link, "a").unwrap();
+        csv("holds", &of_bins(&[(0, 1), (300, 3)]), true).link(&mut link, "a").unwrap();
         let data = "from_ns,holds,not_longer_share%0A0,1,0.250000%0A300,3,1.000000%0A";
         assert!(link.contains(data), "{link}");
     }

@@ -11,13 +11,15 @@ mod matrix;
 mod over_time;
 mod plot;
 mod stacks;
+#[cfg(test)]
+mod tests;
 
 use std::fmt::{self, Write};
 
 use super::escape::Escaped;
 use super::table;
 use super::value::Links;
-use crate::document::{Data, Figure, Kind, Row, Table, Value};
+use crate::document::{Data, Figure, Kind, Row, Step, Table, Value};
 use crate::render::number::count;
 use crate::render::text;
 use csv::Csv;
@@ -57,13 +59,14 @@ pub(super) fn figure<W: Write>(
             (bars::draw(axis, counted, [(&all.0, all.1)].into_iter().chain(each))?, String::new())
         }
         Data::Cumulative { counted, steps, bins, each, .. } => {
-            let stepped = histogram::of_steps(steps);
-            let all = if bins.is_empty() { &stepped } else { bins };
-            let each = each.iter().map(|h| (&h.of, &h.bins));
-            histogram::draw(counted, [(&text::ALL, all)].into_iter().chain(each), !bins.is_empty())?
+            let exact = !bins.is_empty();
+            let all = if exact { histogram::of_bins(bins) } else { Step::rows(steps).to_vec() };
+            let each = each.iter().map(|h| (&h.of, histogram::of_bins(&h.bins)));
+            histogram::draw(counted, [(&text::ALL, all)].into_iter().chain(each), exact)?
         }
         Data::Histograms { counted, each } => {
-            histogram::draw(counted, each.iter().map(|h| (&h.of, &h.bins)), true)?
+            let each = each.iter().map(|h| (&h.of, histogram::of_bins(&h.bins)));
+            histogram::draw(counted, each, true)?
         }
         Data::Stacks { parts, stacks, more } => {
             let note = match more {

@@ -46,6 +46,7 @@ fn one(area: &plot::Area<'_>, window: Window, found: &OverTime) -> Result<(char,
     let least = found.iter().map(|(_, m)| mean(&m)).fold(f64::INFINITY, f64::min);
     let most = found.iter().map(|(_, m)| m.max_ns).max().unwrap_or(1) as f64;
     let lengths = least.min(most / 20.0).max(1.0) * 0.7..most.max(10.0) * 1.6;
+    let floor = lengths.start;
     let mut chart = ChartBuilder::on(area)
         .margin(6)
         .x_label_area_size(42)
@@ -72,6 +73,8 @@ fn one(area: &plot::Area<'_>, window: Window, found: &OverTime) -> Result<(char,
         Circle::new((middle(at), m.max_ns.max(1) as f64), 2, LINE.filled())
     };
     chart.draw_series(found.iter().map(dot))?;
-    let (pixels, _) = chart.plotting_area().get_pixel_range();
-    Ok(('x', Axis { is_log: false, values, pixels, before: 0.0 }))
+    let pixel = |value| chart.backend_coord(&(value, floor)).0;
+    let pixels = pixel(values.start)..pixel(values.end);
+    let width = window.begin_ns(1) as f64;
+    Ok(('x', Axis { is_log: false, values, pixels, before: 0.0, width }))
 }

@@ -39,8 +39,9 @@ pub(super) struct Axis {
     pub(super) is_log: bool,
     pub(super) values: Range<f64>,
     pub(super) pixels: Range<i32>,
-    /// How far before its value the place of a row begins.
+    /// How far before its value the place of a row begins, and how long it is; 0 where a file says where its rows end.
     pub(super) before: f64,
+    pub(super) width: f64,
 }
 
 impl Plot {
@@ -75,11 +76,12 @@ where
 
 impl fmt::Display for Plot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Plot { svg, axis: (name, Axis { is_log, values, pixels, before }) } = self;
+        let Plot { svg, axis: (name, axis) } = self;
+        let Axis { is_log, values, pixels, before, width } = axis;
         let scale = if *is_log { "log" } else { "linear" };
         write!(
             f,
-            "<div class=canvas data-axis=\"{name} {scale} {} {} {} {} {before}\">{svg}</div>",
+            "<div class=canvas data-axis=\"{name} {scale} {} {} {} {} {before} {width}\">{svg}</div>",
             values.start, values.end, pixels.start, pixels.end
         )
     }

@@ -85,5 +85,7 @@ fn all(area: &plot::Area<'_>, parts: &[&str], stacks: &[Stack]) -> Result<(char,
         let middle = down.start + ((row + 0.5) * f64::from(BAR)) as i32;
         area.draw(&Text::new(name, (across.start - 6, middle), plot::label_to_the_left()))?;
     }
-    Ok(('y', Axis { is_log: false, values: 0.0..rows, pixels: down, before: 0.0 }))
+    let pixel = |row| chart.backend_coord(&(0.0, row)).1;
+    let pixels = pixel(0.0)..pixel(rows);
+    Ok(('y', Axis { is_log: false, values: 0.0..rows, pixels, before: 0.0, width: 1.0 }))
 }
