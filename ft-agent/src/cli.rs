@@ -143,6 +143,7 @@ pub(crate) fn command() -> clap::Command {
     let groups = grouped(&command);
     let short = |section: &Report| {
         ShortArgs::augment_args(clap::Command::new(section.name))
+            .mut_arg("by", |by| by.hide(section.name != "profile"))
             .about(format!("Short for `ft-agent report DIR {}`: {}", section.name, section.about))
             .hide(true)
     };

@@ -91,7 +91,7 @@ pub(crate) fn edges(steps: &[u64]) -> Vec<u64> {
 }
 
 /// A histogram of values and how often each is there, as lines of text, from the first bin that has something to the
-/// last; three empty ones or more are one line. Bars are as long as the share of the fullest bin.
+/// last, and where that ends; three empty ones or more are one line. Bars are as long as the share of the fullest bin.
 pub(crate) fn histogram(steps: &[u64], values: impl Iterator<Item = (u64, u64)>) -> String {
     const BAR: u64 = 40;
     let edges = edges(steps);
@@ -117,6 +117,10 @@ pub(crate) fn histogram(steps: &[u64], values: impl Iterator<Item = (u64, u64)>)
         // Writing to a string cannot fail.
         let _ = writeln!(text, "  from {from:>8} {count:>12} {}", "#".repeat(bar));
         rest = behind;
+    }
+    if let (Some(end), true) = (edges.get(last), first < last) {
+        let to = crate::time::Time(*end).to_string();
+        let _ = writeln!(text, "    to {to:>8}");
     }
     text
 }
@@ -157,11 +161,11 @@ mod tests {
             text,
             format!(
                 "  from    10 ns            1 #\n  from    20 ns           81 {bars}\n  \
-                 from    50 ns            0 \n  from   100 ns            2 #\n"
+                 from    50 ns            0 \n  from   100 ns            2 #\n    to   200 ns\n"
             )
         );
         assert_eq!(histogram(FINE, std::iter::empty()), "");
-        assert_eq!(histogram(COARSE, [(10, 1), (100, 1)].into_iter()).matches('\n').count(), 4);
+        assert_eq!(histogram(COARSE, [(10, 1), (100, 1)].into_iter()).matches('\n').count(), 5);
         assert!(
             histogram(COARSE, [(10, 1), (200, 1)].into_iter()).contains("#\n  …\n  from   200 ns")
         );

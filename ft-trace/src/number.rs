@@ -40,9 +40,26 @@ pub fn count(n: u64) -> String {
     out
 }
 
+/// `1 gap`, `2 gaps`, `2 processes`.
+pub fn quantity(n: u64, noun: &str) -> String {
+    let ending = match n {
+        1 => "",
+        _ if noun.ends_with('s') => "es",
+        _ => "s",
+    };
+    format!("{} {noun}{ending}", count(n))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_is_not_several() {
+        let both = |noun| [1, 2_000].map(|n| quantity(n, noun));
+        assert_eq!(both("gap"), ["1 gap", "2,000 gaps"]);
+        assert_eq!(both("process"), ["1 process", "2,000 processes"]);
+    }
 
     #[test]
     fn durations_have_three_digits_and_the_unit_that_fits() {

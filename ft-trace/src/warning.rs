@@ -287,8 +287,8 @@ fn untraced(programs: &[UntracedProgram]) -> String {
         let times =
             if p.runs == 1 { String::new() } else { format!(", {} times", number::count(p.runs)) };
         let reason = p.reason.as_deref().unwrap_or(
-            "perhaps its environment was cleared, as `env -i` does, or it ended before the library was loaded; let it keep \
-             LD_PRELOAD",
+            "perhaps it is statically linked, ended before the library was loaded, or had its environment cleared, as by \
+             `env -i`; let it keep LD_PRELOAD",
         );
         format!("{}{times} ({reason})", p.name)
     };

@@ -8,7 +8,7 @@ use std::time::Duration;
 use ft_agent::control::Recorder;
 use ft_agent::control::socket::{Answer, Request, Status};
 use ft_report::units;
-use ft_trace::number::count;
+use ft_trace::number::{count, quantity};
 use serde::Serialize;
 
 use super::error::CommandError;
@@ -89,12 +89,12 @@ impl fmt::Display for Told {
         writeln!(f, "{kind} of process {}{what}, for {:.1} s", status.pid, status.seconds)?;
         writeln!(
             f,
-            "{} events, {} kernel records, {} lost; {} threads in {} processes",
-            count(status.events),
-            count(status.kernel_records),
+            "{}, {}, {} lost; {} in {}",
+            quantity(status.events, "event"),
+            quantity(status.kernel_records, "kernel record"),
             count(status.lost),
-            count(status.threads),
-            count(status.processes)
+            quantity(status.threads, "thread"),
+            quantity(status.processes, "process")
         )?;
         let (bytes, left) = (status.bytes, status.bytes_to_convert);
         writeln!(f, "{}, {} to convert", units::short_bytes(bytes), units::short_bytes(left))

@@ -84,7 +84,9 @@ pub(crate) fn run(args: Args) -> Result {
             ExportError::Write(source) => {
                 CommandError::Export { path: args.output.clone(), source }
             }
-            ExportError::NoChains => CommandError::NothingToExport(error),
+            ExportError::NoChains | ExportError::NoChainsThere => {
+                CommandError::NothingToExport(error)
+            }
         })?;
     drop(watch);
     let Args { trace, output, json, .. } = args;

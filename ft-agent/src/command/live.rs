@@ -30,12 +30,13 @@ pub(crate) struct SitesArgs {
 /// A running process or recording, and which sites.
 #[derive(Debug, clap::Args)]
 #[command(after_help = ENABLE_EXAMPLES)]
+#[command(group = clap::ArgGroup::new("where").required(true).args(["pid", "recording"]))]
 pub(crate) struct EnableArgs {
     /// The process.
-    #[arg(short, long, value_name = "PID", required_unless_present = "recording")]
+    #[arg(short, long, value_name = "PID")]
     pid: Option<i32>,
     /// Directory of a running recording: in the processes that it records, and in those that come, until it ends.
-    #[arg(short, long, value_name = "DIR", conflicts_with = "pid")]
+    #[arg(short, long, value_name = "DIR")]
     recording: Option<PathBuf>,
     /// Globs over the names of sites.
     #[arg(required = true, value_name = "GLOB")]

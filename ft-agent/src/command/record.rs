@@ -221,7 +221,7 @@ struct Answer<'a> {
 }
 
 fn kernel_help() -> String {
-    format!("Kernel groups, separated by commas: {}, all or none", Group::names())
+    format!("Kernel groups, separated by commas: {}, default, all or none", Group::names())
 }
 
 pub(crate) fn run(args: Args) -> Result {

@@ -178,8 +178,8 @@ fn numbers(who: &[(i32, String)]) -> String {
 
 fn listed(sites: &[String], preload: bool) -> String {
     if sites.is_empty() && preload {
-        return "no recorded process declared any, so --preload did not reach them: start them with the environment that the \
-                agent gives its command, and see `ft-agent doctor`"
+        return "no recorded process declared any, so --preload did not reach them: programs that are statically linked, run with \
+                the rights of others, or lack the environment that the agent gives its command"
             .into();
     }
     if sites.is_empty() {
@@ -236,6 +236,11 @@ mod tests {
             Notice::NoMatch { glob: "b.*".into(), sites: Vec::new(), preload }.to_string()
         };
         assert!(none(false).contains("with --preload"), "{}", none(false));
-        assert!(none(true).contains("--preload did not reach them"), "{}", none(true));
+        assert!(
+            none(true)
+                .contains("--preload did not reach them: programs that are statically linked"),
+            "{}",
+            none(true)
+        );
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::status_line::StatusLine;
 use ft_report::units;
-use ft_trace::number::count;
+use ft_trace::number::{count, quantity};
 
 /// Counters of a running recording. The collection thread writes them, whoever likes reads them; they
 /// are a display, so each is only as new as it is.
@@ -80,13 +80,13 @@ fn text(counters: &Counters, rate: f64, age: Duration) -> String {
         bytes => format!("  {} to convert", units::short_bytes(bytes)),
     };
     format!(
-        "{:.1} s  {} events/s  {}  {} lost  {} threads in {} processes{behind}",
+        "{:.1} s  {} events/s  {}  {} lost  {} in {}{behind}",
         age.as_secs_f64(),
         units::short(rate),
         units::short_bytes(get(&counters.bytes)),
         count(counters.lost()),
-        count(get(&counters.threads)),
-        count(get(&counters.processes)),
+        quantity(get(&counters.threads), "thread"),
+        quantity(get(&counters.processes), "process"),
     )
 }
 
@@ -107,9 +107,12 @@ mod tests {
             text(&counters, rate, Duration::from_millis(2500)),
             "2.5 s  3.00 M events/s  3.00 MiB  5 lost  4 threads in 2 processes"
         );
+        counters.processes.store(1, Relaxed);
+        let line = text(&counters, rate, Duration::from_secs(2));
+        assert!(line.ends_with(" 4 threads in 1 process"), "{line}");
         counters.unconverted.store(5 << 29, Relaxed);
         let line = text(&counters, rate, Duration::from_secs(2));
-        assert!(line.ends_with(" 2 processes  2.50 GiB to convert"), "{line}");
+        assert!(line.ends_with(" 1 process  2.50 GiB to convert"), "{line}");
         // A process may say so.
         counters.lost_alive.store(u64::MAX, Relaxed);
         assert_eq!(counters.lost(), u64::MAX);

@@ -127,7 +127,10 @@ impl Comparison {
         };
         differ("hosts", &|run| run.host.0.clone());
         differ("kernels", &|run| run.kernel.clone());
-        differ("kernel groups", &|run| run.kernel_groups.join(","));
+        differ("kernel groups", &|run| match &*run.kernel_groups {
+            [] => "none".into(),
+            groups => groups.join(","),
+        });
         let one_boot = runs().all(|run| run.host == a[0].host);
         let span = |runs: &[Run]| {
             let begins = runs.iter().map(|run| run.begin_ns);

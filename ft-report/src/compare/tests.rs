@@ -268,3 +268,10 @@ fn what_the_recording_had_of_a_side_is_said_beside_the_row() {
     let (text, _) = said(0, 10);
     assert!(!text.contains("Recording:"), "one in a hundred is not more than that: {text}");
 }
+
+#[test]
+fn a_recording_without_the_kernel_has_groups_that_are_called_none() {
+    let kernel = Run { kernel_groups: vec!["sched".into(), "irq".into()], ..run() };
+    let text = format!("{:400}", Comparison::of(vec![run()], vec![kernel], &[]).document());
+    assert!(text.contains("of different kernel groups: none and sched,irq;"), "{text}");
+}

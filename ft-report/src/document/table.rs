@@ -71,9 +71,9 @@ impl Table {
         self.rows.iter().filter(|row| !row.total).take(self.shown).chain(totals)
     }
 
-    /// How many rows text leaves out, where it says so.
+    /// How many rows text leaves out.
     pub fn omitted(&self) -> u64 {
-        if self.what.is_empty() { 0 } else { self.count.saturating_sub(self.shown as u64) }
+        self.count.saturating_sub(self.shown as u64)
     }
 
     /// How many rows are in no form but the machine values of the section.
@@ -95,6 +95,12 @@ impl<T> Builder<T> {
         let rows = vec![Row::default(); items.len()];
         let (title, columns) = (Text::default(), Vec::new());
         Builder { items, table: Table { title, columns, rows, shown, count, what: "", anchor: "" } }
+    }
+
+    /// How far each row can be believed, in a column.
+    #[must_use]
+    pub fn marked(self, of: impl Fn(&T) -> Mark) -> Self {
+        self.marks(&of).column("mark", of)
     }
 
     /// A column, by what an item has in it.

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use ft_trace::ids::{Nanos, Tid};
-use ft_trace::store::{Result as StoreResult, Rows};
+use ft_trace::store::{Result as StoreResult, Row as _, Rows};
 use ft_trace::tables::{CallChain, ChainKind, LockChain, LockChainKind, Sample};
 
 use super::text::visible;
@@ -75,7 +75,12 @@ pub(super) fn lines(job: &mut Job<'_>) -> Result<BTreeMap<String, i64>> {
             add([&process, "running"], lock, &code.sampled(row.stack), period);
         }
     }
-    if lines.is_empty() { Err(ExportError::NoChains) } else { Ok(lines) }
+    let has = |table| job.trace.meta().tables.get(table).is_some_and(|table| table.rows > 0);
+    match lines.is_empty() {
+        true if has(CallChain::TABLE) || has(Sample::TABLE) => Err(ExportError::NoChainsThere),
+        true => Err(ExportError::NoChains),
+        false => Ok(lines),
+    }
 }
 
 /// Writes them.

@@ -91,10 +91,11 @@ pub enum ExportError {
     #[error(transparent)]
     Write(#[from] io::Error),
     /// The format is of call chains.
-    #[error(
-        "the trace has no call chains there: record with `-k default,stack,profile`, or export more of it"
-    )]
+    #[error("the trace has no call chains: record with `-k default,stack,profile`")]
     NoChains,
+    /// They lie elsewhere.
+    #[error("the trace has no call chains there: export more of it")]
+    NoChainsThere,
 }
 
 /// Result of an export.

@@ -60,7 +60,7 @@ pub(super) struct Line {
 
 /// Says what a star means, where there is one.
 pub(super) fn legend(lines: &[Line], s: &mut Section) {
-    if lines.iter().any(|line| line.lengths.marks.mark > Mark::Exact) {
+    if lines.iter().any(|line| line.lengths.marks.mark > Some(Mark::Exact)) {
         s.say(
             "A star (*) marks a row of which at least one interval is not exact, be it another than the longest; the row \
              of that in its own trace says how sure it is.",
@@ -72,7 +72,7 @@ pub(super) fn legend(lines: &[Line], s: &mut Section) {
 pub(super) fn table(lines: &[Line], title: &str, what: &'static str) -> Table {
     Table::first(SHOWN, lines)
         .counted(what)
-        .marks(|l| l.lengths.marks.mark)
+        .marks(|l| l.lengths.marks.mark.unwrap_or_default())
         .column(title, |l| Word(&l.name))
         .notes("place", |l| (!l.place.is_empty()).then_some(Place(&l.place)))
         .column("hosts", |l| N(l.hosts as u64))

@@ -179,7 +179,7 @@ impl Fleet {
     fn longest_of(&self, lines: &[Line], title: &str, what: &'static str) -> Table {
         Table::first(SHOWN, lines)
             .counted(what)
-            .marks(|l| l.lengths.marks.mark)
+            .marks(|l| l.lengths.marks.mark.unwrap_or_default())
             .column(title, |l| Word(&l.name))
             .column("max", |l| Ns(l.lengths.max_ns))
             .column("ts", |l| l.worst_ts.map(Number))
@@ -202,7 +202,7 @@ impl Fleet {
 
     /// How far the lengths of a subject can be believed.
     fn mark(&self, subject: &Subject) -> Mark {
-        self.subjects.get(subject).map_or(Mark::Exact, |known| known.lengths.marks.mark)
+        self.subjects.get(subject).and_then(|known| known.lengths.marks.mark).unwrap_or_default()
     }
 
     /// Values of each subject that enough traces have, a logarithm for each trace.
@@ -323,8 +323,17 @@ impl Fleet {
             word(1),
             Of(b, "trace")
         ));
+        let has = |host, side| {
+            let mut of = self.host_of.iter().zip(&side_of);
+            of.any(|of| of == (&host, &Some(side)))
+        };
+        let both = (0..self.hosts.len()).filter(|host| has(*host, 0) && has(*host, 1)).count();
         match lines.is_empty() {
-            true => s.say("No two hosts have traces of both sides: nothing can be compared; record both on each host."),
+            true if both < 2 => s.say(text!(
+                "Nothing can be compared: {} with traces of both sides, and it takes two; record both on each host.",
+                Of(both as u64, "host")
+            )),
+            true => s.say("Nothing can be compared: no two hosts have the same subject on both sides."),
             false => s.table(
                 Table::first(SHOWN, &lines)
                     .counted("comparisons")

@@ -337,3 +337,14 @@ fn a_fleet_says_what_its_traces_say() {
         assert!(text.contains(words), "{words}\n{text}");
     }
 }
+
+#[test]
+fn a_fleet_says_how_many_hosts_can_be_compared() {
+    let sides = "build=1,2".parse().expect("two sides");
+    let mut fleet = Fleet::new(Question { quantity: Quantity::Hold, by: None, sides: Some(sides) });
+    for (n, (host, build)) in [("a", "1"), ("a", "2"), ("b", "1")].into_iter().enumerate() {
+        fleet.count(member(host, build, n as i64), &[row("L", 10_000, Mark::Exact)]);
+    }
+    let text = format!("{:400}", fleet.document());
+    assert!(text.contains("1 host with traces of both sides, and it takes two"), "{text}");
+}

@@ -197,7 +197,8 @@ impl fmt::Display for ActiveTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let cpus = if self.cpus == 1 { "CPU" } else { "CPUs" };
         writeln!(f, "on the CPU within {} on {} {cpus}", dur(self.window_ns), self.cpus)?;
-        let mut table = Table::new(&["<thread", "process", "active", "share", "runs", "longest"]);
+        let mut table =
+            Table::new(&["<thread", "process", "active", "of one CPU", "runs", "longest"]);
         for t in &self.threads {
             let mut name = String::new();
             write_thread(&cut(&t.name, 24), Tid(t.tid), &mut name);

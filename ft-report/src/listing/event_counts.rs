@@ -1,6 +1,6 @@
 //! Which events a trace has, and how often.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::Serialize;
@@ -46,12 +46,9 @@ impl fmt::Display for EventCounts {
         }
         write!(f, "{table}")?;
         let total = self.events.iter().map(|e| e.count).sum();
-        writeln!(
-            f,
-            "{} of {}",
-            quantity(total, "event"),
-            quantity(self.events.len() as u64, "kind")
-        )
+        let seen = self.events.iter().filter(|e| e.count > 0).map(|e| &e.event);
+        let kinds = seen.collect::<BTreeSet<_>>().len() as u64;
+        writeln!(f, "{} of {}", quantity(total, "event"), quantity(kinds, "kind"))
     }
 }
 
@@ -107,4 +104,17 @@ fn kernel_counts(trace: &Trace, filter: &Filter) -> Result<Vec<EventCount>> {
     }
     let count = |(event, count)| EventCount { event, count, ..EventCount::default() };
     Ok(by_name.into_iter().map(count).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_names_of_events_that_there_are() {
+        let of =
+            |event: &str, count| EventCount { event: event.into(), count, ..Default::default() };
+        let text = EventCounts { events: vec![of("a", 1), of("a", 2), of("b", 0)] }.to_string();
+        assert!(text.ends_with("3 events of 1 kind\n"), "{text}");
+    }
 }

@@ -171,8 +171,8 @@ fn a_thread_is_active_while_the_switches_say_so() {
     assert_eq!(
         found.to_string(),
         "on the CPU within 5.00 µs on 1 CPU\n  \
-         thread      process   active   share  runs  longest\n  \
-         worker/101      100  1.00 µs  20.0 %     1  1.00 µs\n"
+         thread      process   active  of one CPU  runs  longest\n  \
+         worker/101      100  1.00 µs      20.0 %     1  1.00 µs\n"
     );
 }
 

@@ -2,16 +2,18 @@
 
 use crate::units;
 use ft_trace::number::three_digits;
-pub(crate) use ft_trace::number::{count, dur, ns};
+pub(crate) use ft_trace::number::{count, dur, ns, quantity};
 
 /// A count for a column: [`count`], above a million with three digits (`1.23 M`), so that columns stay narrow.
 pub(crate) fn short_count(n: u64) -> String {
     if n < 1_000_000 { count(n) } else { units::short(n as f64) }
 }
 
-/// `1 gap`, `2 gaps`.
-pub(crate) fn quantity(n: u64, noun: &str) -> String {
-    format!("{} {noun}{}", count(n), if n == 1 { "" } else { "s" })
+/// `2 more gaps`, `1 more gap`, of the plural.
+pub(crate) fn more(n: u64, plural: &str) -> String {
+    let ending = if plural.ends_with("sses") || plural.ends_with("xes") { "es" } else { "s" };
+    let noun = if n == 1 { plural.strip_suffix(ending).unwrap_or(plural) } else { plural };
+    format!("{} more {noun}", count(n))
 }
 
 /// `part` of `whole`: `12.3 %`; 100 % and 0 % only when it is all or nothing. Of nothing there are no shares.
@@ -102,7 +104,20 @@ mod tests {
     fn counts_of_columns_stay_narrow() {
         assert_eq!(short_count(999_999), "999,999");
         assert_eq!(short_count(1_234_567), "1.23 M");
-        assert_eq!([quantity(1, "gap"), quantity(2, "gap")], ["1 gap", "2 gaps"]);
+    }
+
+    #[test]
+    fn one_more_is_not_several() {
+        for (n, plural, expected) in [
+            (1, "names", "1 more name"),
+            (1, "call chains", "1 more call chain"),
+            (1, "processes", "1 more process"),
+            (1, "futexes", "1 more futex"),
+            (1, "causes", "1 more cause"),
+            (1_002, "places", "1,002 more places"),
+        ] {
+            assert_eq!(more(n, plural), expected);
+        }
     }
 
     #[test]

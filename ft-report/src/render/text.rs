@@ -6,7 +6,8 @@ use ft_analysis::Mark;
 
 use super::columns::{self, clean, cut, paragraph, width};
 use super::number::{
-    change, count, log_bar, ns, per_second, percent, probability, quantity, share, short_count,
+    change, count, log_bar, more, ns, per_second, percent, probability, quantity, share,
+    short_count,
 };
 use crate::document::{
     Block, Column, Data, Document, Figure, Interval, Kind, Link, Lock, Piece, Row, Section, See,
@@ -99,7 +100,7 @@ pub(super) fn phrase(value: &Value) -> String {
 }
 
 /// A value in a table: zero is short, and what is not known is a dash.
-pub(super) fn cell(value: &Value) -> String {
+pub(crate) fn cell(value: &Value) -> String {
     match value {
         Value::Missing => "-".into(),
         Value::Word(word) | Value::Link(Link { word, .. }) => clean(word),
@@ -140,9 +141,10 @@ fn table(f: &mut fmt::Formatter<'_>, table: &Table) -> fmt::Result {
     let names = table.columns.iter().take_while(|c| is_text(c.kind) || c.kind == Kind::Number);
     t.named_by(names.count());
     let first_of = |kind| table.columns.iter().position(|column| column.kind == kind);
+    let starred = first_of(Kind::Mark).is_none();
     let first = first_of(Kind::DurationNs).or_else(|| first_of(Kind::Count));
     for Row { cells, mark, .. } in table.brief() {
-        let star = |i| if *mark != Mark::Exact && Some(i) == first { "*" } else { "" };
+        let star = |i| if starred && *mark != Mark::Exact && Some(i) == first { "*" } else { "" };
         t.row(cells.iter().enumerate().map(|(i, value)| cell(value) + star(i)));
     }
     if table.omitted() > 0 {
@@ -150,8 +152,8 @@ fn table(f: &mut fmt::Formatter<'_>, table: &Table) -> fmt::Result {
     }
     write!(f, "{t:w$}")?;
     match (table.omitted(), table.what) {
-        (0, _) => Ok(()),
-        (n, what) => writeln!(f, "  … and {} more {what} (--json has all)", count(n)),
+        (0, _) | (_, "") => Ok(()),
+        (n, what) => writeln!(f, "  … and {} (--json has all)", more(n, what)),
     }
 }
 

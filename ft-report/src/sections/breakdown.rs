@@ -8,12 +8,12 @@ mod sums;
 use serde::Serialize;
 
 use super::time::unbalanced;
-use super::{Input, NO_SCHEDULER};
+use super::{Input, NO_SCHEDULER, unknown};
 use crate::document::{N, Ns, Of, Section, Table, Thread, Word};
 use crate::stats::Marks;
 use crate::text;
 use ft_trace::store::Result;
-use ft_trace::tables::{Breakdown, Place, WakePair, WakerKind};
+use ft_trace::tables::{Breakdown, Decomposition, Place, WakePair, WakerKind};
 use pairs::Pair;
 use places::{CallBreakdown, FaultBreakdown};
 use process::ProcessBreakdown;
@@ -90,7 +90,7 @@ impl BreakdownReport {
             self.pairs(&mut s);
         }
         s.fault = unbalanced(self.unbalanced);
-        s.with(self)
+        if self.recorded && self.kernel { s.with(self) } else { s.with(unknown(self)) }
     }
 
     fn coverage(&self, s: &mut Section) {
@@ -149,28 +149,26 @@ impl BreakdownReport {
     }
 
     fn calls(&self, s: &mut Section) {
-        let mean = |c: &&CallBreakdown| {
-            let calls = i64::try_from(c.calls + c.begun_before).unwrap_or(i64::MAX);
-            (calls > 0).then(|| Ns(c.parts.running_ns / calls))
-        };
+        let of_all = |c: &CallBreakdown| c.calls + c.cut_at_begin();
         let t = Table::first(SHOWN, &self.calls)
             .counted("calls")
             .column("process", |c| Thread::named(&c.name))
             .column("call", |c| Word(&c.call))
             .column("waits for", |c| c.waits_for.as_deref().map(Word))
-            .column("calls", |c| N(c.calls))
+            .column("calls", |c| N(of_all(c)))
             .notes("cut", |c| {
-                let cut = c.unfinished + c.begun_before;
+                let cut = c.unfinished + c.cut_at_begin();
                 (cut > 0).then_some(N(cut))
             })
             .column("on CPU", |c| Ns(c.parts.running_ns))
-            .column("per call", mean)
+            .column("per call", |c| per(&c.parts, of_all(c)))
             .column("blocked", |c| Ns(c.parts.blocked_ns))
             .column("no CPU", |c| Ns(c.parts.runnable_ns()))
+            .notes("unexpl.", |c| some(c.parts.unexplained_ns))
             .when(self.faults, |t| {
                 t.column("faults", |c| N(c.faults)).column("in them", |c| Ns(c.faults_ns))
             });
-        s.table(t.titled("System calls by process, the most time first (cut: their begin or their return was not recorded; no CPU: able to run)"));
+        s.table(t.titled("System calls by process, the most time first (cut: of the calls, those whose begin or return was not recorded; per call: on CPU; no CPU: able to run)"));
     }
 
     fn page_faults(&self, s: &mut Section) {
@@ -184,11 +182,10 @@ impl BreakdownReport {
             .column("kind", |f| Word(f.kind.word()))
             .column("faults", |f| N(f.faults))
             .column("on CPU", |f| Ns(f.parts.running_ns))
-            .column("per fault", |f| {
-                Ns(f.parts.running_ns / i64::try_from(f.faults.max(1)).unwrap_or(i64::MAX))
-            })
+            .column("per fault", |f| per(&f.parts, f.faults))
             .column("blocked", |f| Ns(f.parts.blocked_ns))
-            .column("no CPU", |f| Ns(f.parts.runnable_ns()));
+            .column("no CPU", |f| Ns(f.parts.runnable_ns()))
+            .notes("unexpl.", |f| some(f.parts.unexplained_ns));
         s.table(t.titled("Page faults that were served"));
     }
 
@@ -214,6 +211,13 @@ impl BreakdownReport {
     }
 }
 
+/// The mean time on a CPU; not known where none was seen, and some is unexplained.
+fn per(parts: &Decomposition, count: u64) -> Option<Ns> {
+    let count = i64::try_from(count).ok().filter(|count| *count > 0)?;
+    let known = parts.running_ns > 0 || parts.unexplained_ns == 0;
+    known.then(|| Ns(parts.running_ns / count))
+}
+
 /// A time that is shown where there is one.
 fn some(ns: i64) -> Option<Ns> {
     (ns > 0).then_some(Ns(ns))
@@ -221,9 +225,12 @@ fn some(ns: i64) -> Option<Ns> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::places::MAX_PLACES;
     use super::sums::MAX_THREADS;
     use super::*;
+    use crate::document::Block;
     use crate::stats::OTHERS;
     use ft_analysis::timeline::run;
     use ft_trace::ids::{Pid, Tid};
@@ -282,6 +289,42 @@ mod tests {
         let rows = text.lines().skip_while(|line| !line.contains("  processes  threads")).skip(1);
         let counts: Vec<_> = rows.take(2).map(|row| row.split_whitespace().nth(1)).collect();
         assert_eq!(counts, [Some("1"), Some("34")], "{text}");
+    }
+
+    /// The row of the first call, cell by cell, under the titles of its columns.
+    fn first_call(report: BreakdownReport) -> BTreeMap<String, String> {
+        let section = report.section();
+        let tables = section.blocks.iter().filter_map(|block| match block {
+            Block::Table(table) => Some(table),
+            _ => None,
+        });
+        let table = tables.skip(1).next().expect("the calls");
+        let titles = table.columns.iter().map(|column| column.title.clone());
+        titles.zip(table.rows[0].cells.iter().map(crate::render::text::cell)).collect()
+    }
+
+    #[test]
+    fn time_in_a_call_that_nobody_can_explain_is_shown_and_has_no_mean() {
+        let mut report = report(TIMELINE);
+        report.calls[0].parts = Decomposition { unexplained_ns: 5_000, ..Default::default() };
+        let row = first_call(report);
+        assert_eq!((&*row["on CPU"], &*row["per call"], &*row["unexpl."]), ("0", "-", "5.00 µs"));
+    }
+
+    #[test]
+    fn a_new_thread_makes_no_call_of_that_which_made_it() {
+        let mut report = report(TIMELINE);
+        let c = &mut report.calls[0];
+        (c.call, c.calls, c.begun_before) = ("clone3".into(), 8, 8);
+        c.parts = Decomposition { running_ns: 178_000, ..Default::default() };
+        let calls = |report: &BreakdownReport| {
+            let row = first_call(report.clone());
+            (row["calls"].clone(), row.get("cut").cloned(), row["per call"].clone())
+        };
+        assert_eq!(calls(&report), ("8".into(), None, "22.2 µs".into()));
+        // Those that are cut are calls, too.
+        report.calls[0].call = "read".into();
+        assert_eq!(calls(&report), ("16".into(), Some("8".into()), "11.1 µs".into()));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::apart::apart;
 use super::called::Called;
-use super::{Input, NO_SCHEDULER};
+use super::{Input, NO_SCHEDULER, unknown};
 use crate::document::{
     Data, Histogram, Id, Interval, Kind, N, Ns, Of, Section, Table, Thread, Typed, Word,
 };
@@ -133,6 +133,11 @@ impl From<&DispatchLatency> for WorstWake {
 }
 
 impl WorstWake {
+    /// Who had the CPU longest meanwhile, by name and number.
+    pub(in crate::sections) fn behind(&self) -> Option<(&str, i32)> {
+        self.behind.as_deref().zip(self.behind_tid)
+    }
+
     /// Where it lies in the trace.
     pub(in crate::sections) fn interval(&self) -> Interval {
         Interval { ts: self.ts, dur_ns: self.dur_ns, tid: self.tid, lock: None }
@@ -269,7 +274,7 @@ impl DispatchReport {
             self.worst(&mut s);
             own::explain(&mut s, "");
         }
-        s.with(self)
+        if self.kernel { s.with(self) } else { s.with(unknown(self)) }
     }
 
     fn coverage(&self, s: &mut Section) {
@@ -289,7 +294,7 @@ impl DispatchReport {
         }
         if r.woken_on_the_way > 0 {
             s.say(text!(
-                "{} of threads on their way off the CPU: counted from the switch",
+                "{} while the thread was on its way off the CPU: counted from the switch",
                 Of(r.woken_on_the_way, "wake-up")
             ));
         }

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use serde::Serialize;
 
 use super::stacks::{self, Chain, Way, Ways};
-use super::{Input, NO_PARTS};
+use super::{Input, NO_PARTS, unknown};
 use crate::code::Code;
 use crate::document::{Interval, Lock, N, Ns, Section, Share, Table, Text, Thread, Word};
 use crate::stats::{Distribution, Groups, Marks, Names, Own, Tail, Top, own};
@@ -293,7 +293,7 @@ impl FutexesReport {
         } else {
             s.say("No thread waited at a futex or a semaphore.");
         }
-        s.with(self)
+        if self.recorded { s.with(self) } else { s.with(unknown(self)) }
     }
 
     fn coverage(&self, s: &mut Section) {
@@ -340,7 +340,8 @@ impl FutexesReport {
             .notes("no sleep", |f| some(f.waits.changed + f.waits.at_once))
             .notes("again", |f| some(f.waits.again))
             .when(self.kernel, |t| {
-                t.column("mostly woken by", |f| f.waker.as_deref().map(Thread::named))
+                t.column("most often woken by", |f| f.waker.as_deref().map(Thread::named))
+                    .column("of them", |f| Share::of(f.by_waker, f.waits.woken))
             });
         let t = own::beside(t, |f| (f.waits.agent_ns, f.waits.total_ns));
         s.table(t.titled("By futex, the most time first"));

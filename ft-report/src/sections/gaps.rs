@@ -265,7 +265,9 @@ impl GapsReport {
             .column("total", |(_, c)| Ns(c.total_ns))
             .column("share", |(p, c)| Share(c.total_ns, p.total_ns))
             .column("max", |(_, c)| Ns(c.max_ns));
-        s.table(t.titled("By cause: the largest recorded part of each gap"));
+        s.table(t.titled(
+            "By cause, the largest recorded part of each gap; total, share and max: of whole gaps",
+        ));
         if self.culprits.is_empty() {
             return;
         }
@@ -277,7 +279,9 @@ impl GapsReport {
             .column("max", |c| Ns(c.max_ns))
             .counted("culprits");
         let t = own::beside(t, |c| (c.agent_ns, c.total_ns));
-        s.table(t.titled("Who or what it was"));
+        s.table(
+            t.titled("Who or what had the largest part of a gap; total and max: of whole gaps"),
+        );
     }
 
     fn inference(&self, s: &mut Section) {

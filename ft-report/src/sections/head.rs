@@ -16,8 +16,8 @@ use crate::stats::counted::is_time;
 use crate::text;
 use ft_analysis::{Counting, RingWaits, Tally};
 use ft_trace::spool::frame::{MissingTracepoint, StartAt};
-use ft_trace::store::{HostClockMeta, Result, Trace};
-use ft_trace::tables::HostClockState;
+use ft_trace::store::{HostClockMeta, Meta, Result, Row as _, Trace};
+use ft_trace::tables::{HostClockState, LossRow};
 
 /// Facts of a trace and of its quality.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -28,6 +28,9 @@ pub struct Head {
     pub duration_ns: Option<i64>,
     /// Command that was recorded; empty when processes were attached to.
     pub command: Vec<String>,
+    /// All threads of the system were observed.
+    #[serde(skip)]
+    pub system_wide: bool,
     /// Host.
     pub host: String,
     /// Kernel release.
@@ -116,11 +119,12 @@ impl Head {
             trace: trace.dir().display().to_string(),
             duration_ns: meta.end.as_ref().map(|end| end.ts - meta.start.start_ns),
             command: meta.start.command.clone(),
+            system_wide: meta.start.system_wide,
             host: meta.start.host.clone(),
             kernel: meta.start.kernel.clone(),
             kernel_groups: meta.start.kernel_groups.clone(),
             missing: meta.start.missing.clone(),
-            events: tally.events,
+            events: tally.events.saturating_sub(rows_of_losses(meta)),
             clock_bound_ns: meta.clock.bound_ns,
             clock_checked: meta.clock.checked,
             clock_violations: meta.clock.violations,
@@ -137,6 +141,11 @@ impl Head {
             warnings: warnings(trace, tally),
         })
     }
+}
+
+/// Rows that are analysed and are no events.
+fn rows_of_losses(meta: &Meta) -> u64 {
+    meta.tables.get(LossRow::TABLE).map_or(0, |table| table.rows)
 }
 
 /// What a reader should know before the figures.
@@ -263,6 +272,7 @@ impl Head {
         s.item(
             "command",
             match &*command {
+                "" if self.system_wide => text!("none: every thread of the system"),
                 "" => text!("none: attached"),
                 command => text!("{}", Word(command)),
             },
@@ -363,6 +373,13 @@ mod tests {
             let begin = format!("{counted} 0 threads; not by 2 threads: ");
             assert!(text.starts_with(&begin) && text.contains(why), "{text}");
         }
+    }
+
+    #[test]
+    fn a_recording_of_the_whole_system_attached_to_nobody() {
+        let text = |system_wide| Head { system_wide, ..Head::default() }.section().to_string();
+        assert!(text(true).contains("none: every thread of the system"), "{}", text(true));
+        assert!(text(false).contains("none: attached"), "{}", text(false));
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub struct JobsReport {
     pub marks: Marks,
     /// Each worker with jobs, by its number.
     pub workers: Vec<WorkerJobs>,
-    /// Who or what took most of jobs, by what they took in all.
+    /// Who or what took the largest part of a job, by what they took in all.
     pub culprits: Vec<JobCulprit>,
     /// The jobs with the longest responses.
     pub longest: Vec<LongJob>,
@@ -125,7 +125,7 @@ pub struct LongJob {
     pub backlog_ns: i64,
     /// Where the rest went.
     pub parts: Option<Decomposition>,
-    /// Who or what took most of it.
+    /// Who or what took the largest part of it.
     pub culprit: Option<String>,
     /// How long, ns.
     pub culprit_ns: Option<i64>,
@@ -325,7 +325,9 @@ impl JobsReport {
                     w.bound_ns.map(|bound| Ns((w.tail.max_ns - bound).max(0)))
                 })
             });
-        s.table(t.titled("Deadlines, and responses from release to finish"));
+        s.table(t.titled(
+            "Deadlines by the load's own count, of censored jobs, too, and responses from release to finish, without these",
+        ));
     }
 
     fn parts(&self, s: &mut Section, of: fn(&WorkerJobs) -> Spent, title: &str) {
@@ -353,9 +355,9 @@ impl JobsReport {
             .column("late", |c| N(c.late))
             .column("took", |c| Ns(c.total_ns))
             .column("max", |c| Ns(c.max_ns));
-        s.table(
-            t.titled("Who or what took most of a job; late: of how many that finished too late"),
-        );
+        s.table(t.titled(
+            "Who or what took the largest part of a job; late: of how many that finished too late",
+        ));
     }
 
     fn longest(&self, s: &mut Section) {

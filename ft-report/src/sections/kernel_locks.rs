@@ -266,7 +266,8 @@ impl KernelLocksReport {
                 .column("waits", |d| N(d.waits.waits))
                 .column("delayed by", |d| Ns(d.waits.total_ns))
                 .column("max", |d| Ns(d.waits.tail.max_ns))
-                .column("mostly for", |d| Word(&d.mostly));
+                .column("longest for", |d| Word(&d.mostly))
+                .column("for that", |d| Ns(d.mostly_ns));
             s.table(t.titled("Holds of the program's locks that were delayed by them"));
         }
         if !self.requests.is_empty() {
@@ -275,7 +276,8 @@ impl KernelLocksReport {
                 .column("waits", |d| N(d.waits.waits))
                 .column("delayed by", |d| Ns(d.waits.total_ns))
                 .column("max", |d| Ns(d.waits.tail.max_ns))
-                .column("mostly for", |d| Word(&d.mostly));
+                .column("longest for", |d| Word(&d.mostly))
+                .column("for that", |d| Ns(d.mostly_ns));
             s.table(t.titled("Requests that were delayed by them"));
         }
     }

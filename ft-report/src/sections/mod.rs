@@ -48,6 +48,8 @@ use std::ops::Range;
 
 use ft_analysis::Tally;
 use ft_trace::store::{Result, Row, Trace};
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::code::Code;
 use crate::document::{Document, Section};
@@ -59,6 +61,21 @@ use request::RequestReport;
 /// Of a number that JSON has only where it is not zero.
 fn is_zero(n: &u64) -> bool {
     *n == 0
+}
+
+/// The machine values of a report that can say nothing: whatever is counted is not known.
+fn unknown(values: impl Serialize) -> Value {
+    fn forget(value: &mut Value) {
+        match value {
+            Value::Number(_) => *value = Value::Null,
+            Value::Array(all) => all.iter_mut().for_each(forget),
+            Value::Object(all) => all.values_mut().for_each(forget),
+            _ => {}
+        }
+    }
+    let mut values = serde_json::to_value(values).unwrap_or_default();
+    forget(&mut values);
+    values
 }
 
 /// What a report says that can say nothing.

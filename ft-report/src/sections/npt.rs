@@ -324,9 +324,10 @@ impl NptReport {
         let all = self.histogram.iter().fold(0u64, |sum, (_, n)| sum.saturating_add(*n));
         let t = Table::of(&self.histogram)
             .column("from", |(from, _)| Ns(*from as i64))
+            .column("to", |(from, _)| Ns(loops::next_edge(*from) as i64))
             .column("passes", |(_, n)| N(*n))
             .column("share", move |(_, n)| Share::of(*n, all));
-        s.table(t.titled("Passes by their length, up to that of the next row"));
+        s.table(t.titled("Passes by their length"));
     }
 
     fn causes(&self, s: &mut Section) {
@@ -343,7 +344,9 @@ impl NptReport {
                     .column("unexpl.", parts(|p| p.unexplained_ns))
             })
             .column("max", |c| Ns(c.max_ns));
-        s.table(t.titled("Peaks by what took most of their excess, and where all of it went"));
+        s.table(t.titled(
+            "Peaks by what took the largest part of their excess, and where all of it went",
+        ));
         if !self.culprits.is_empty() {
             let t = Table::first(SHOWN, self.culprits.iter())
                 .column("cause", |c| Word(c.cause))
@@ -352,7 +355,9 @@ impl NptReport {
                 .column("excess", |c| Ns(c.excess_ns))
                 .column("max", |c| Ns(c.max_ns))
                 .counted("culprits");
-            s.table(t.titled("Who or what it was"));
+            s.table(t.titled(
+                "Who or what took the largest part of a peak's excess; excess and max: of whole peaks",
+            ));
         }
     }
 

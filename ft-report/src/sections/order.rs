@@ -7,7 +7,8 @@
 //!   a reader wait behind a waiting writer can deadlock all the same; that is not looked for.
 //!
 //! Circles of three and more locks are not looked for; the table `lock_order` has their edges. A pair may have been
-//! seen in one thread only, which cannot deadlock with itself: it is reported, since others may run the same code.
+//! seen in one thread only, which cannot deadlock with itself: it is reported, since others may run the same code. So is one
+//! of which an order was only tried: what is recorded of `trylock` is what is recorded of a lock that was free.
 
 use std::collections::HashMap;
 
@@ -144,7 +145,8 @@ impl Order {
         let mut about = match self.abba.len() as u64 {
             0 => text!("Lock order: {}; no two locks were acquired in both orders", edges),
             n => text!(
-                "Lock order: {}; {} of locks acquired in both orders (potential deadlocks)",
+                "Lock order: {}; {} of locks acquired in both orders (potential deadlocks, but where one is only tried, as by trylock, \
+                 which is not recorded)",
                 edges,
                 Of(n, "pair")
             ),
@@ -228,6 +230,18 @@ mod tests {
             &["0x4b 0x4c: x.rs:1-x.rs:2×1 x.rs:3-x.rs:4×1"],
             0,
         );
+    }
+
+    #[test]
+    fn what_is_only_tried_is_said_not_to_be_told_apart() {
+        let mut edges = Edges::default();
+        let timeline = "10 acquire a K\n 11 acquire a L\n 12 release a L\n 13 release a K
+             20 acquire b L\n 21 acquire b K";
+        run(true, timeline).0.lock_order.into_iter().for_each(|r| edges.add(r));
+        let mut s = Section::new("waits", "");
+        edges.finish(0).say(&mut s);
+        let text = format!("{s:200}");
+        assert!(text.contains("potential deadlocks, but where one is only tried"), "{text}");
     }
 
     #[test]

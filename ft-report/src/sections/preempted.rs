@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use serde::Serialize;
 
 use super::called::Called;
-use super::{Input, NO_SCHEDULER};
+use super::{Input, NO_SCHEDULER, unknown};
 use crate::document::{Id, Interval, Lock, N, Ns, Of, Place, Section, Share, Table, Thread, Word};
 use crate::stats::{Groups, IDLE, Marks, Own, Top, own};
 use crate::text;
@@ -251,6 +251,12 @@ impl Preempted {
 }
 
 impl PreemptedReport {
+    /// Of all these times, those of one cause, ns.
+    pub(super) fn lost_ns(&self, cause: PreemptionCause) -> i64 {
+        let of_cause = self.preemptors.iter().filter(|p| p.cause == cause);
+        of_cause.map(|p| p.total_ns).sum()
+    }
+
     /// What all these times delayed waiters, ns.
     pub(super) fn delayed_ns(&self) -> i64 {
         self.preemptors.iter().map(|p| p.delayed_ns).sum()
@@ -274,7 +280,7 @@ impl PreemptedReport {
         let mut s = Section::new("preempted", "holders of locks that could have run and did not");
         if !self.kernel {
             s.say(NO_SCHEDULER);
-            return s.with(self);
+            return s.with(unknown(self));
         }
         let u = &self.unfinished;
         if self.marks.any() {
@@ -296,7 +302,7 @@ impl PreemptedReport {
             return s.with(self);
         }
         s.say(text!(
-            "{} in all{}: {} preempted, {} woken and waiting for a CPU",
+            "{} in all{}; {} preempted, {} woken and waiting for a CPU",
             Ns(self.total_ns),
             self.agent_ns.of_it(self.total_ns),
             N(self.preempted),
@@ -355,7 +361,7 @@ impl PreemptedReport {
             .notes("in, called from", |p| p.called.way().map(Word))
             .column("cause", |p| Word(p.cause.word()))
             .column("ran instead", |p| Thread::of(p.preemptor_tid, p.preemptor.as_deref()))
-            .column("prio", |p| p.preemptor_prio.map(Id))
+            .column("preemptor prio", |p| p.preemptor_prio.map(Id))
             .column("waiters", |p| N(p.waiters.unsigned_abs().into()))
             .column("delay", |p| Ns(p.delayed_ns))
             .column("ran after", |p| p.ran_after_ns.map(Ns));

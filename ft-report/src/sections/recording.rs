@@ -135,12 +135,13 @@ impl Recording {
         let mut told = vec![rate];
         let mut taken_ns = None;
         if let (Some(cost), Some(ns)) = (self.event_cost_ns, self.events_cost_ns)
-            && (self.user_events > 0 || self.probes.is_none())
+            && self.user_events > 0
         {
             taken_ns = Some(ns);
-            let (ns, cost) = (Ns(ns), MeanNs(cost));
+            let (events, ns, cost) = (Of(self.user_events, "event"), Ns(ns), MeanNs(cost));
             told.push(text!(
-                "writing them took programs about {} ({} each, measured at the start)",
+                "{} of programs took these about {} ({} each, measured at the start)",
+                events,
                 ns,
                 cost
             ));
@@ -213,6 +214,8 @@ mod tests {
         let said = "500,000 events and 50,000,000 bytes a second; 40,000 hits of probes took programs about 44.0 ms \
                     (1.10 µs each, measured at the start), 4.4 % of their running time";
         assert!(text(&none).ends_with(said), "{}", text(&none));
+        let neither = Recording { probes: None, ..none.clone() };
+        assert!(text(&neither).ends_with(" bytes a second"), "{}", text(&neither));
         let both = Recording { probes, ..recording() };
         assert!(text(&both).ends_with(", 7.4 % of their running time"), "{}", text(&both));
         let probes = Probing::of(2, &[probe(Some(2200.0)), probe(None)]);
@@ -227,7 +230,7 @@ mod tests {
             text(&recording()),
             "recording 200 ms of CPU time by ft-agent's threads, 75.0 % of it on CPUs where recorded threads ran; \
              preempted them 12 times (3.00 ms in all threads, at most 1.00 ms) \
-             2,000,000 events and 50,000,000 bytes a second; writing them took programs about 30.0 ms \
+             2,000,000 events and 50,000,000 bytes a second; 3,000,000 events of programs took these about 30.0 ms \
              (10 ns each, measured at the start), 3.0 % of their running time"
         );
     }
@@ -245,7 +248,11 @@ mod tests {
     fn of_a_recording_that_was_killed_there_are_no_rates() {
         let killed =
             Recording { duration_ns: None, spool_bytes: None, agent_cpu_ns: None, ..recording() };
-        assert!(text(&killed).contains(" 4,000,000 events; writing"), "{}", text(&killed));
+        assert!(
+            text(&killed).contains(" 4,000,000 events; 3,000,000 events of"),
+            "{}",
+            text(&killed)
+        );
         let text = text(&Recording { lower_bound: true, ..killed });
         assert!(text.starts_with("recording at least 200 ms"), "{text}");
     }

@@ -251,7 +251,7 @@ impl RequestsReport {
 
     /// How many paths are not known to be right.
     pub(super) fn doubts(&self, s: &mut Section) {
-        if self.path_marks.any() && self.path_marks.mark > Mark::Exact {
+        if self.path_marks.mark > Some(Mark::Exact) {
             s.say(text!(
                 "{} of {} is in part unknown, or goes through what records are missing of",
                 Of(self.path_marks.lower_bounds, "critical path"),
@@ -301,7 +301,7 @@ impl RequestsReport {
 
     fn lengths(&self, s: &mut Section) {
         let t = Table::first(SHOWN, &self.kinds)
-            .counted("kinds of requests")
+            .counted("kinds")
             .column("request", |k| Word(&k.kind))
             .column("requests", |k| N(k.requests))
             .column("total", |k| Ns(k.total_ns))

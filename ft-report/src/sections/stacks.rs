@@ -53,9 +53,9 @@ pub struct Chain {
     pub total_ns: i64,
     /// In the longest, ns.
     pub longest_ns: i64,
-    /// A thread that was in it, and how many other names there are.
+    /// The name of threads that were in it most often.
     pub thread: String,
-    /// Further names of threads, at least.
+    /// Further names of threads that were in it, at least.
     pub other_threads: u64,
     /// What of the kernel it is in: a system call, a page fault, an interrupt.
     pub kernel: Option<String>,
@@ -106,8 +106,7 @@ pub(super) struct Sums {
     times: u64,
     total_ns: i64,
     longest_ns: i64,
-    thread: Option<Name>,
-    other_threads: u64,
+    threads: Names,
     wakers: Names,
 }
 
@@ -116,10 +115,7 @@ impl Sums {
         self.times += 1;
         self.total_ns = self.total_ns.saturating_add(dur);
         self.longest_ns = self.longest_ns.max(dur);
-        match &self.thread {
-            None => self.thread = Some(thread.clone()),
-            Some(known) => self.other_threads += u64::from(known != thread),
-        }
+        self.threads.add(thread.clone());
     }
 
     /// The same of a wait, and who ended it.
@@ -139,8 +135,8 @@ pub(super) fn ranked(ways: Ways) -> Vec<Chain> {
         times: sums.times,
         total_ns: sums.total_ns,
         longest_ns: sums.longest_ns,
-        thread: sums.thread.map(|name| name.to_string()).unwrap_or_default(),
-        other_threads: sums.other_threads,
+        other_threads: sums.threads.different().saturating_sub(1),
+        thread: sums.threads.most().map(|(name, _)| name.to_string()).unwrap_or_default(),
         kernel: way.kernel.map(|kernel| kernel.to_string()),
         place: way.place.to_string(),
         functions: way.functions.iter().map(ToString::to_string).collect(),
@@ -263,6 +259,12 @@ impl StacksReport {
 }
 
 impl Chain {
+    /// Who was in it.
+    fn threads(&self) -> String {
+        let others = if self.other_threads > 0 { " and others" } else { "" };
+        format!("{}{others}", self.thread)
+    }
+
     /// What a flame graph has of it: the lock, the functions from the outermost on, and what of the kernel it is in.
     fn inwards(&self) -> (Vec<Name>, i64) {
         let lock = self.lock.iter().cloned();
@@ -280,7 +282,7 @@ pub(super) fn table(chains: &[Chain], wakes: bool) -> Builder<&Chain> {
         .column("times", |c| N(c.times))
         .column("longest", |c| Ns(c.longest_ns))
         .notes("lock", |c| c.lock.as_deref().map(Lock::named))
-        .column("thread", |c| Thread::named(&c.thread))
+        .column("thread", |c| Thread::named(&c.threads()))
         .notes("in", |c| c.kernel.as_deref().map(Word))
         .column("function, called from", |c| Word(&c.way))
         .column("at", |c| Place(&c.place));
@@ -304,6 +306,20 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
+
+    #[test]
+    fn a_chain_of_several_threads_is_not_shown_as_that_of_one() {
+        let mut ways = Ways::default();
+        for thread in ["a", "b", "b", "c", "b"] {
+            let way = Way { lock: None, kernel: None, place: "".into(), functions: Vec::new() };
+            ways.entry(way).add(1, &thread.into());
+        }
+        let chains = ranked(ways);
+        assert_eq!((&*chains[0].thread, chains[0].other_threads), ("b", 2));
+        let mut s = Section::new("stacks", "");
+        s.table(table(&chains, false).titled(""));
+        assert!(format!("{s:200}").contains("b and others"), "{s:200}");
+    }
 
     #[test]
     fn every_chain_says_which_one_it_is() {

@@ -4,6 +4,7 @@ mod program;
 mod unknown;
 mod values;
 
+use super::apart::Names;
 use super::dispatch::{DispatchReport, LATE_NS, WorstWake};
 use super::functions::FunctionsReport;
 use super::futexes::{self, FutexesReport};
@@ -13,7 +14,7 @@ use super::order::ORDER;
 use super::preempted::PreemptedReport;
 use super::tasks::TasksReport;
 use super::time::TimeReport;
-use super::waits::{LongWait, UNFINISHED, WaitsReport, at, free};
+use super::waits::{LongWait, RootWaits, UNFINISHED, WaitsReport, at, free};
 use crate::document::{Lock, N, Ns, Of, Section, See, Share, Text, Thread, Word};
 use crate::stats::Own;
 use crate::text;
@@ -145,7 +146,8 @@ impl Answers {
             }
             // Only the longest of each wait is counted.
             let bound = if waits.brief_roots_ns > 0 { "at least " } else { "" };
-            for r in waits.roots.iter().take(NAMED) {
+            let worth = |r: &&RootWaits| r.total_ns > waits.total_ns / 1000;
+            for r in waits.roots.iter().take(NAMED).filter(worth) {
                 s.say(text!(
                     "{}{} of it caused by {} holding {}{}",
                     bound,
@@ -192,8 +194,10 @@ impl Answers {
             ),
         );
         for f in self.futexes.futexes.iter().take(NAMED) {
-            let waker =
-                f.waker.as_deref().map(|waker| text!(", mostly woken by {}", Thread::named(waker)));
+            let waker = f.waker.as_deref().map(|waker| {
+                let times = text!("({} of {})", N(f.by_waker), N(f.waits.woken));
+                text!(", most often woken by {} {}", Thread::named(waker), times)
+            });
             s.say(text!(
                 "{} in {} at {}{}",
                 Ns(f.waits.total_ns),
@@ -219,12 +223,11 @@ impl Answers {
             "held up",
             "preempted",
             text!(
-                "{} a lock's holder had no CPU: {}{}, {} of it {}; {}{}",
+                "{} a lock's holder had no CPU: {}{}, {}; {}{}",
                 Of(preempted.times, "time"),
                 Ns(preempted.total_ns),
                 preempted.agent_ns.of_it(preempted.total_ns),
-                Share(first.total_ns, preempted.total_ns),
-                first.held_up(),
+                first.held_up(preempted.lost_ns(first.cause), preempted.total_ns),
                 delayed,
                 semaphores
             ),
@@ -260,9 +263,16 @@ impl Answers {
                 Ns(LATE_NS[0])
             ),
         );
-        for w in self.dispatch.worst.iter().take(NAMED) {
-            let behind = Thread::of(w.behind_tid, w.behind.as_deref());
-            s.say(text!("{} waited {} behind {}", Thread::named(&w.comm), w.interval(), behind));
+        let worst = || self.dispatch.worst.iter().take(NAMED);
+        let all = worst().flat_map(|w| [Some((&*w.comm, w.tid)), w.behind()]).flatten();
+        let names = Names::of(all, "");
+        let thread = |(name, tid)| Thread::of(Some(tid), Some(&names.name(name, tid)));
+        for w in worst() {
+            let waited = thread((&w.comm, w.tid));
+            let behind = w.behind().zip(w.behind_ns).map_or(Text::default(), |(behind, ns)| {
+                text!(", {} of it behind {}", Ns(ns), thread(behind))
+            });
+            s.say(text!("{} waited {}{}", waited, w.interval(), behind));
         }
     }
 
@@ -290,10 +300,10 @@ impl Answers {
         );
         for c in gaps.culprits.iter().take(NAMED) {
             s.say(text!(
-                "{} by {}: {}, {}, at most {}",
+                "{}, with the largest part {} by {}: {} in all, at most {}",
+                Of(c.gaps, "gap"),
                 Word(c.cause),
                 Thread::named(&c.culprit),
-                Of(c.gaps, "gap"),
                 Ns(c.total_ns),
                 Ns(c.max_ns)
             ));
@@ -346,12 +356,17 @@ fn elsewhere(p: &Decomposition) -> impl Iterator<Item = Text> {
     some.map(move |(name, ns)| text!("{} {}", name, Share(ns, total)))
 }
 
+/// `: 3.40 ms`, how long the one had the CPU that had it longest.
+fn longest(h: &LongHold) -> Text {
+    h.preemptor_ns.map_or(Text::default(), |ns| text!(": {}", Ns(ns)))
+}
+
 /// The largest part of a hold in which its holder had no CPU.
 fn why(h: &LongHold, p: &Decomposition) -> Text {
     let parts = [
         (p.blocked_ns, text!("blocked")),
         (p.dispatch_ns, text!("woken and waiting for a CPU")),
-        (p.preempted_ns, text!("preempted, mostly by {}", h.preemptor())),
+        (p.preempted_ns, text!("preempted, longest by {}{}", h.preemptor(), longest(h))),
     ];
     match parts.into_iter().max_by_key(|(ns, _)| *ns) {
         Some((ns @ 1.., what)) => text!(", {} of it {}", Ns(ns), what),

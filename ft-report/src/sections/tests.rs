@@ -214,8 +214,9 @@ fn a_holder_that_is_woken_is_told_apart_from_one_that_is_preempted() {
         ]
     );
     let said = format!("{:200}", answers.section());
-    let words = "4 times a lock's holder had no CPU: 13.0 µs, 38.5 % of it woken and waiting for a CPU, \
-                 mostly an idle one; nobody waited for it";
+    // 5.00 µs of the idle task and 2.00 µs of X.
+    let words = "4 times a lock's holder had no CPU: 13.0 µs, 53.8 % of it woken and waiting for a CPU \
+                 (38.5 % where the idle task had the CPU longest); nobody waited for it";
     assert!(said.contains(words), "{said}");
     let text = format!("{:200}", answers.preempted.section());
     for line in [["(idle)", "woken", "38.5 %"], ["X", "preempted", "23.1 %"]] {
@@ -230,6 +231,25 @@ fn a_holder_that_is_woken_is_told_apart_from_one_that_is_preempted() {
 fn the_reports_without_a_kernel_stream() {
     let text = text(&document(false, TIMELINE));
     check("no-kernel", &text, include_str!("golden/no-kernel.txt"));
+}
+
+/// A program that reads 0 would believe it.
+#[test]
+fn without_a_kernel_stream_json_has_null_for_what_is_not_known() {
+    let json = serde_json::to_value(document(false, TIMELINE)).expect("documents serialise");
+    let of = |name: &str| json["sections"][name]["values"].clone();
+    let preempted = of("preempted");
+    for key in ["times", "preempted", "total_ns"] {
+        assert!(preempted[key].is_null(), "{key}: {preempted}");
+    }
+    assert_eq!(preempted["kernel"], false);
+    let all = of("dispatch")["all"].clone();
+    for key in ["wakeups", "total_ns", "p50_ns", "max_ns"] {
+        assert!(all[key].is_null(), "{key}: {all}");
+    }
+    let time = of("time");
+    assert!(time["balanced"].is_null(), "{time}");
+    assert_eq!(time["steal"]["stolen_ns"], 30_000_000);
 }
 
 #[test]

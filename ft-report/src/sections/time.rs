@@ -9,7 +9,7 @@ use serde::Serialize;
 
 pub use self::counted::ThreadCount;
 use super::steal::Steal;
-use super::{Input, NO_SCHEDULER};
+use super::{Input, NO_SCHEDULER, unknown};
 use crate::document::{
     Data, ExactNs, Id, N, Ns, Of, Section, Share, Table, Text, Thread, Typed, Word,
 };
@@ -271,7 +271,14 @@ impl TimeReport {
             self.steal.say(&mut s);
         }
         s.fault = unbalanced(self.unbalanced);
-        s.with(self)
+        if self.kernel {
+            return s.with(self);
+        }
+        // The kernel's account of stolen time is another.
+        let steal = serde_json::to_value(&self.steal).unwrap_or_default();
+        let mut values = unknown(self);
+        values["steal"] = steal;
+        s.with(values)
     }
 
     fn coverage(&self, s: &mut Section) {
@@ -309,10 +316,11 @@ impl TimeReport {
             .column("wall ns", |b| ExactNs(b.wall_ns))
             .column("sum of parts ns", |b| ExactNs(b.sum_ns))
             .column("difference ns", |b| ExactNs(b.difference_ns))
-            .column("mark", |b| b.mark)
+            .marked(|b| b.mark)
             .counted("threads");
         s.table(t.titled("Balance"));
         let t = Table::first(SHOWN, &self.threads)
+            .marks(|b| b.mark)
             .column("thread", |b| Thread::named(&b.comm))
             .column("tid", |b| Id(b.tid));
         let t = parts::durations(t, |b| Some(b.sums()));
@@ -320,7 +328,9 @@ impl TimeReport {
             let sums = b.sums();
             (b.agent_ns, sums.runnable_ns())
         });
-        s.table(t.titled("Where the time went (dispatch: woken and waiting for a CPU)"));
+        s.table(t.titled(
+            "Where the time went (dispatch: woken and waiting for a CPU; star: not exact, see the mark)",
+        ));
     }
 
     fn figure(&self, s: &mut Section) {
@@ -349,14 +359,16 @@ impl TimeReport {
         }
         let more = all - shown.len();
         let t = Table::of(shown)
-            .omitted(more, "")
+            .omitted(more, "culprits")
             .column("part", |(c, _)| Word(c.part.word()))
             .column("who or what", |(c, _)| c.culprit.as_deref().map(Word))
             .column("time", |(c, _)| Ns(c.spent_ns))
             .column("of the part", |(c, total)| Share(c.spent_ns, *total))
             .column("stretches", |(c, _)| N(c.stretches.unsigned_abs()));
         let t = own::beside(t, |(c, _)| (c.agent_ns, c.spent_ns));
-        s.table(t.titled("Who or what took it, over all threads (--json has it for each thread)"));
+        s.table(t.titled(
+            "Who or what took it, over all threads, the first five of each part (--json has it for each thread)",
+        ));
     }
 }
 
@@ -395,6 +407,26 @@ mod tests {
         check(&[row("running", 70, 100), row("blocked", 30, 100)], 0);
         check(&[row("running", 70, 100), row("blocked", 31, 100)], 1);
         check(&[row("running", 70, 100)], -30);
+    }
+
+    #[test]
+    fn culprits_that_are_not_shown_are_counted_and_rows_have_their_marks() {
+        let mut times = Times::default();
+        for n in 0..SHOWN_CULPRITS + 2 {
+            let culprit = Some(n.to_string().as_str().into());
+            let row = row("blocked", 10, 10 * (SHOWN_CULPRITS as i64 + 2));
+            times.add(&ThreadTime { culprit, mark: Mark::Censored, ..row });
+        }
+        let kernel = Tally { kernel: true, ..Tally::default() };
+        let section = times.finish(&kernel, Steal::default()).section();
+        let text = format!("{section:160}");
+        assert!(text.contains("… and 2 more culprits (--json has all)"), "{text}");
+        let json = serde_json::to_value(&section).expect("JSON");
+        let blocks = json["blocks"].as_array().expect("blocks");
+        let tables: Vec<_> = blocks.iter().filter_map(|block| block.get("table")).collect();
+        assert_eq!(tables[0]["rows"][0]["mark"], "censored", "{:#}", tables[0]);
+        assert_eq!(tables[1]["rows"][0]["mark"], "censored", "{:#}", tables[1]);
+        assert_eq!(tables[2]["omitted"], 2, "{:#}", tables[2]);
     }
 
     /// Every CPU has an idle task, of a name of its own; a program is none, whatever its name.

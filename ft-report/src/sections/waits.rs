@@ -350,7 +350,7 @@ impl WaitsReport {
             .column("total", |r| Ns(r.total_ns))
             .column("share", |r| Share(r.total_ns, self.total_ns))
             .column("max", |r| Ns(r.max_ns))
-            .counted("threads and places");
+            .counted("rows");
         s.table(
             t.titled("Who was to blame: longest at the end of the chain of holders, in each wait"),
         );

@@ -163,8 +163,8 @@ impl WhatIfReport {
         }
         let lost = (self.marks.lower_bounds > 0).then(|| {
             text!(
-                "; {} more in which records are missing, and not counted, because nothing bounds them from above",
-                N(self.marks.lower_bounds)
+                "; {} with missing records not counted, because nothing bounds them from above",
+                Of(self.marks.lower_bounds, "hold")
             )
         });
         let unreleased = (self.marks.censored > 0)
@@ -243,7 +243,7 @@ impl WhatIfReport {
         ));
         let barred = all.barred;
         let without =
-            text!("{} of the holds get none", N(barred.slept + barred.in_kernel + barred.called))
+            text!("Not granted to {}", Of(barred.slept + barred.in_kernel + barred.called, "hold"))
                 .reasons(&[
                     (barred.slept, "slept"),
                     (barred.in_kernel, "in the kernel when the CPU was taken"),

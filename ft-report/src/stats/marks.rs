@@ -10,8 +10,8 @@ use crate::text;
 /// How many of something have each mark ([`Mark`] says what the words mean).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Marks {
-    /// The worst of them: what a statistic over all of them is.
-    pub mark: Mark,
+    /// The worst of them: what a statistic over all of them is; null of nothing.
+    pub mark: Option<Mark>,
     /// Right within the clock bound.
     pub exact: u64,
     /// The tracer itself held the program up meanwhile.
@@ -32,7 +32,7 @@ impl Marks {
     /// Counts some.
     pub fn add_many(&mut self, mark: Mark, n: u64) {
         if n > 0 {
-            self.mark = self.mark.max(mark);
+            self.mark = self.mark.max(Some(mark));
         }
         let count = match mark {
             Mark::Exact => &mut self.exact,
@@ -113,7 +113,7 @@ mod tests {
         marks.add_many(Mark::Disturbed, 2);
         let line = |marks: &Marks| sentence(&marks.line("hold"));
         let disturbed = "5 holds, 2 disturbed by the tracer among them";
-        assert_eq!((marks.mark, &*line(&marks)), (Mark::Disturbed, disturbed));
+        assert_eq!((marks.mark, &*line(&marks)), (Some(Mark::Disturbed), disturbed));
         marks.add(Mark::LowerBound);
         assert_eq!(line(&marks), "6 holds, 2 disturbed by the tracer and 1 lower bound among them");
     }
@@ -125,13 +125,13 @@ mod tests {
             marks.add_many(mark, n);
             assert_eq!((marks.mark, &*sentence(&marks.line("hold"))), (expected, line));
         };
-        check(Mark::Censored, 0, Mark::Exact, "0 holds");
-        check(Mark::Exact, 3, Mark::Exact, "3 holds, all exact");
-        check(Mark::LowerBound, 1, Mark::LowerBound, "4 holds, 1 lower bound among them");
+        check(Mark::Censored, 0, None, "0 holds");
+        check(Mark::Exact, 3, Some(Mark::Exact), "3 holds, all exact");
+        check(Mark::LowerBound, 1, Some(Mark::LowerBound), "4 holds, 1 lower bound among them");
         check(
             Mark::Censored,
             2,
-            Mark::Censored,
+            Some(Mark::Censored),
             "4 holds, 1 lower bound among them; 2 more censored and not counted",
         );
     }

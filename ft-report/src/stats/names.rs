@@ -20,6 +20,11 @@ impl Names {
         }
     }
 
+    /// How many different ones there are, of those that are counted.
+    pub fn different(&self) -> u64 {
+        self.0.len() as u64
+    }
+
     /// The one that came most often, and how often; of equal ones the first by the alphabet.
     pub fn most(self) -> Option<(Name, u64)> {
         self.0.into_iter().max_by_key(|(name, n)| (*n, Reverse(name.clone())))

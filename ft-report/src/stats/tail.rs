@@ -1,15 +1,17 @@
 //! Percentiles up to 99.99 %, as far as there are samples for them.
 
-use serde::Serialize;
+use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 use super::{Distribution, EXACT};
 use crate::document::{Of, Section};
 use crate::text;
 
 /// Percentiles of durations, nearest ranks. With too few samples (99.99 % wants 10,000, 99 % wants 100) a percentile would
-/// be the maximum by another name: it is null.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+/// be the maximum by another name: it is null. Without any, so are the median and the longest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tail {
+    /// There are samples.
+    any: bool,
     /// Median, ns.
     pub p50_ns: i64,
     /// 90 % are not longer, ns.
@@ -30,6 +32,7 @@ impl Tail {
     /// Of a distribution.
     pub fn of(d: &mut Distribution) -> Tail {
         Tail {
+            any: d.count() > 0,
             p50_ns: d.percentile(50.0),
             p90_ns: d.supported_percentile(90.0),
             p99_ns: d.supported_percentile(99.0),
@@ -55,9 +58,35 @@ impl Tail {
     }
 }
 
+impl Serialize for Tail {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let known = |ns| self.any.then_some(ns);
+        let mut fields = serializer.serialize_struct("Tail", 7)?;
+        fields.serialize_field("p50_ns", &known(self.p50_ns))?;
+        fields.serialize_field("p90_ns", &self.p90_ns)?;
+        fields.serialize_field("p99_ns", &self.p99_ns)?;
+        fields.serialize_field("p999_ns", &self.p999_ns)?;
+        fields.serialize_field("p9999_ns", &self.p9999_ns)?;
+        fields.serialize_field("max_ns", &known(self.max_ns))?;
+        fields.serialize_field("percentiles_exact", &self.percentiles_exact)?;
+        fields.end()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_nothing_neither_the_median_nor_the_longest_is_known() {
+        let mut d = Distribution::default();
+        let json = |d: &mut Distribution| serde_json::to_value(Tail::of(d)).unwrap();
+        let none = json(&mut d);
+        assert!(none["p50_ns"].is_null() && none["max_ns"].is_null(), "{none}");
+        d.add(0);
+        assert_eq!(json(&mut d)["p50_ns"], 0);
+        assert_eq!(json(&mut d)["max_ns"], 0);
+    }
 
     #[test]
     fn a_percentile_stands_where_there_are_samples_for_it() {

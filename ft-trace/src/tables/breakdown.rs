@@ -72,7 +72,8 @@ table! {
         /// From the first sight to the end of the thread or of the trace; the same in all rows of a thread.
         pub wall_ns: i64 as Ns,
         /// [`Mark`]. `exact`: from its birth to its end; `disturbed`: it waited for room in its ring; `censored`: it lived
-        /// before or after the trace, and `wall_ns` is what of it lies inside; `lower bound`: records were lost meanwhile, so
+        /// before or after what was recorded, and `wall_ns` is what of it lies inside; the kernel's records begin some ms before the
+        /// trace does; `lower bound`: records were lost meanwhile, so
         /// that a call, or its end, may be missing.
         pub mark: Mark,
     }

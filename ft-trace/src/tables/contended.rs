@@ -216,7 +216,7 @@ table! {
         pub preemptor_tid: Option<i32> as Tid,
         /// Its name.
         pub preemptor_comm: Option<Name>,
-        /// Its kernel priority: -1 deadline, 0..=98 real-time, 100..=139 normal, 140 idle.
+        /// Its kernel priority: -1 deadline, 0..=98 real-time, 100..=139 normal, the idle task 120.
         pub preemptor_prio: Option<i32> as Priority,
         /// How long it had it, in all.
         pub preemptor_ns: Option<i64> as Ns,

@@ -292,7 +292,8 @@ table! {
         pub wall_ns: i64 as Ns,
         /// [`Mark`]. `exact`: from its birth to its end; `disturbed`: it waited for room in its ring, for which there
         /// is a row of its own; `censored`: it lived before or after
-        /// the trace, and `wall_ns` is what of it lies inside; `lower bound`: records were lost meanwhile.
+        /// what was recorded, and `wall_ns` is what of it lies inside; the kernel's records begin some ms before the trace does;
+        /// `lower bound`: records were lost meanwhile.
         pub mark: Mark,
     }
 }

@@ -21,7 +21,7 @@ words! {
         Cpu = "cpu",
         /// A row of the table `sites`.
         Site = "site",
-        /// A priority of the kernel: -1 deadline, 0..=98 real-time, 100..=139 normal, 140 idle.
+        /// A priority of the kernel: -1 deadline, 0..=98 real-time, 100..=139 normal, the idle task 120.
         Priority = "priority",
         /// A number that somebody else has given, with the meaning that is stated.
         Number = "number",

@@ -56,6 +56,7 @@ fn programs_without_the_library_are_counted_in_words() {
     assert!(said(3, 3, None).contains("any of the 3 runs of programs"), "{}", said(3, 3, None));
     let some = said(2, 1_005, None);
     assert!(some.contains("reach 2 of 1,005 runs") && some.contains("sudo, 2 times ("), "{some}");
+    assert!(some.contains("(perhaps it is statically linked, "), "{some}");
     assert!(some.ends_with("let it keep LD_PRELOAD)"), "{some}");
 }
 

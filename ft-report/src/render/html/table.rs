@@ -7,7 +7,7 @@ use ft_analysis::Mark;
 use super::escape::Escaped;
 use super::value::{Links, class, is_number, meaning, order, sort_key};
 use crate::document::{Column, Kind, Row, Table, Value};
-use crate::render::number::{count, style_share};
+use crate::render::number::{more, style_share};
 
 /// Rows from which on a table has a field to filter them.
 const WORTH_FILTERING: usize = 5;
@@ -51,8 +51,8 @@ pub(super) fn table<W: Write>(
     out.write_str("</table></div>")?;
     if table.left_out() > 0 {
         let what = if table.what.is_empty() { "rows" } else { table.what };
-        let n = count(table.left_out());
-        write!(out, "<p class=omitted>… and {n} more {what}, which <code>--json</code> has</p>")?;
+        let more = more(table.left_out(), what);
+        write!(out, "<p class=omitted>… and {more}, which <code>--json</code> has</p>")?;
     }
     out.write_str("</figure>\n")
 }
@@ -74,10 +74,11 @@ fn line<W: Write>(out: &mut W, columns: &[Column], row: &Row, links: Links) -> f
         Mark::Exact => out.write_str("<tr>")?,
         mark => write!(out, "<tr class={}>", class(mark))?,
     }
+    let is_said = columns.iter().any(|column| column.kind == Kind::Mark);
     let starred = columns.iter().position(|column| column.kind == Kind::DurationNs);
     for (i, (column, value)) in columns.iter().zip(&row.cells).enumerate() {
         cell(out, column.kind, value, links)?;
-        if row.mark != Mark::Exact && Some(i) == starred {
+        if row.mark != Mark::Exact && !is_said && Some(i) == starred {
             write!(out, "<abbr class=mark title=\"{}\">*</abbr>", meaning(row.mark))?;
         }
         out.write_str("</td>")?;

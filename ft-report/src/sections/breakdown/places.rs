@@ -23,9 +23,9 @@ pub struct CallBreakdown {
     pub waits_for: Option<String>,
     /// Calls that were entered in the trace.
     pub calls: u64,
-    /// Of these, not returned.
+    /// Of `calls`, not returned.
     pub unfinished: u64,
-    /// Returned, and entered before.
+    /// Returned in the trace, and not entered there; beside `calls`.
     pub begun_before: u64,
     /// Where its time went, without page faults.
     pub parts: Decomposition,
@@ -137,6 +137,12 @@ impl Places {
 }
 
 impl CallBreakdown {
+    /// Those under way when the recording began. A new thread returns once more from the call that made it.
+    pub(super) fn cut_at_begin(&self) -> u64 {
+        let makes_threads = matches!(&*self.call, "clone" | "clone3" | "fork" | "vfork");
+        if makes_threads { 0 } else { self.begun_before }
+    }
+
     fn add(&mut self, sum: &Sum) {
         self.waits_for = self.waits_for.take().or(sum.waits_for.as_deref().map(str::to_owned));
         self.calls += sum.count;

@@ -20,8 +20,10 @@ pub struct Delayed {
     /// Waits in it.
     #[serde(flatten)]
     pub waits: Waits,
-    /// Most of that time was waited for this lock of the kernel.
+    /// The longest part of that time was waited for this lock of the kernel.
     pub mostly: String,
+    /// How long, ns.
+    pub mostly_ns: i64,
 }
 
 /// Name and place of what was delayed.
@@ -48,12 +50,13 @@ impl OfDelayed {
     fn delayed(mut self, (name, place): DelayedKey) -> Delayed {
         let mut locks =
             self.locks.into_ranked(|lock| lock, |(name, ns)| (Reverse(*ns), name.clone()));
-        let mostly = locks.drain(..).next().map_or(String::new(), |(name, _)| name.to_string());
+        let (mostly, mostly_ns) = locks.drain(..).next().unwrap_or_default();
         Delayed {
             name: name.to_string(),
             place: place.to_string(),
             waits: self.sums.waits(),
-            mostly,
+            mostly: mostly.to_string(),
+            mostly_ns,
         }
     }
 }

@@ -33,6 +33,8 @@ pub struct LongHold {
     pub preemptor: Option<String>,
     /// That thread's id.
     pub preemptor_tid: Option<i32>,
+    /// How long that thread had the CPU meanwhile, ns.
+    pub preemptor_ns: Option<i64>,
     /// Of `dur_ns`, what threads of the agent had the CPU, ns; missing where it is not known.
     #[serde(skip_serializing_if = "Own::is_unknown")]
     pub agent_ns: Own,
@@ -54,6 +56,7 @@ impl From<&CriticalSection> for LongHold {
             parts: r.parts,
             preemptor: r.preemptor_comm.as_ref().map(ToString::to_string),
             preemptor_tid: r.preemptor_tid,
+            preemptor_ns: r.preemptor_ns,
             agent_ns: Own(r.agent_ns),
             mark: r.mark,
         }

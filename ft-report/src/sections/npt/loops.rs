@@ -116,6 +116,13 @@ impl Loops {
     }
 }
 
+/// Where a coarse bin ends that begins there.
+pub(super) fn next_edge(from: u64) -> u64 {
+    let decades = (0..=u64::MAX.ilog10()).map(|decade| 10u64.pow(decade));
+    let mut edges = decades.flat_map(|decade| STEPS.map(|step| decade.saturating_mul(step)));
+    edges.find(|edge| *edge > from).unwrap_or(u64::MAX)
+}
+
 /// The coarse bin of a length: its lower edge.
 fn edge(ns: f64) -> u64 {
     let ns = ns.max(0.0) as u64;
@@ -197,6 +204,7 @@ mod tests {
         assert_eq!((told.loops[0].passes, told.loops[0].in_histogram), (100, 100));
         let found = told.loops[0].lengths.expect("a frequency was told");
         assert_eq!((found.min_ns, found.p50_ns, found.p99_ns), (10.0, 10.0, Some(12.0)));
+        assert_eq!([0, 1, 5, 20_000, u64::MAX].map(next_edge), [1, 2, 10, 50_000, u64::MAX]);
         assert_eq!((found.p999_ns, found.max_ns), (None, 5001.0));
         assert!((found.mean_ns - (980.0 + 12.0 + 5000.5) / 100.0).abs() < 1e-9);
         assert_eq!(told.loops[1].lengths, None);

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::document::{Text, Thread};
+use crate::document::{Share, Text, Thread};
 use crate::stats::Own;
 use crate::text;
 use ft_trace::tables::PreemptionCause;
@@ -54,17 +54,17 @@ impl Preemptor {
         Thread::of(self.tid, Some(&self.comm))
     }
 
-    /// What kept the holders from running, after a share of their time.
-    pub(in crate::sections) fn held_up(&self) -> Text {
-        let thread = self.thread();
-        match self.cause {
-            PreemptionCause::Preempted => text!("preempted, mostly by {}", thread),
-            PreemptionCause::Woken if thread.idle => {
-                text!("woken and waiting for a CPU, mostly an idle one")
-            }
-            PreemptionCause::Woken => {
-                text!("woken and waiting for a CPU, mostly behind {}", thread)
-            }
-        }
+    /// What kept the holders from running for `cause_ns` of `total_ns`, and how long with this thread.
+    pub(in crate::sections) fn held_up(&self, cause_ns: i64, total_ns: i64) -> Text {
+        text!(
+            "{} of it {} ({} where {} had the CPU longest)",
+            Share(cause_ns, total_ns),
+            match self.cause {
+                PreemptionCause::Preempted => "preempted",
+                PreemptionCause::Woken => "woken and waiting for a CPU",
+            },
+            Share(self.total_ns, total_ns),
+            self.thread()
+        )
     }
 }

@@ -149,7 +149,7 @@ impl Quality {
                 text!(
                     "{} ({} of {} functions)",
                     Word(file),
-                    N(u.framed as u64),
+                    N((u.functions - u.framed) as u64),
                     N(u.functions as u64)
                 )
             };
@@ -161,5 +161,19 @@ impl Quality {
                 if self.unframed.len() > 5 { ", …" } else { "" }
             ));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_without_a_frame_pointer_are_counted_not_those_with_one() {
+        let demo = Unframed { object: "/bin/demo".into(), functions: 234, framed: 40 };
+        let mut s = Section::new("stacks", "");
+        Quality { unframed: vec![demo], ..Quality::default() }.say(&mut s);
+        let text = format!("{s:200}");
+        assert!(text.contains("Without frame pointers: demo (194 of 234 functions)."), "{text}");
     }
 }

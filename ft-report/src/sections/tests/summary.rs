@@ -1,8 +1,10 @@
 //! The summary: what it says of a small trace, and of one that lacks something.
 
 use super::super::head::Readers;
+use super::super::preempted::Preemptor;
 use super::super::quality::LossPlace;
 use super::*;
+use crate::code::Code;
 use crate::document::IntoText;
 use ft_trace::tables::{LockKind, LossOrigin};
 
@@ -12,6 +14,7 @@ fn the_summary_of_a_small_trace() {
         trace: "trace".into(),
         duration_ns: Some(1_234_567_890),
         command: vec!["./demo".into(), "--fast".into()],
+        system_wide: false,
         host: "host".into(),
         kernel: "6.18.0".into(),
         kernel_groups: vec!["sched".into(), "irq".into()],
@@ -188,4 +191,63 @@ fn the_summary_says_how_long_threads_waited_for_semaphores() {
     answers.waits = Waits::default().finish(&tally);
     let text = format!("{:200}", answers.section());
     assert!(text.contains("waits     1 wait for a semaphore, 6.10 µs in all"), "{text}");
+}
+
+/// The first of a list is not most of it.
+#[test]
+fn the_summary_does_not_take_the_longest_for_most() {
+    let (rows, tally) = run(true, TIMELINE);
+    let mut answers = answers_of(rows, &tally);
+    let said = |answers: &Answers, words: &str| {
+        let text = format!("{:400}", answers.section());
+        assert!(text.contains(words), "{words}: {text}");
+    };
+    let w = &mut answers.dispatch.worst[0];
+    (w.comm, w.tid, w.dur_ns) = ("c".into(), 7, 9_000);
+    (w.behind, w.behind_tid, w.behind_ns) = (Some("c".into()), Some(8), Some(1_000));
+    said(&answers, "'c 7' waited 9.00 µs, 1.00 µs of it behind 'c 8'\n");
+    let hold = &mut answers.locks.longest[0];
+    hold.preemptor_ns = Some(1_234);
+    said(&answers, "4.00 µs of it preempted, longest by 'X': 1.23 µs\n");
+    let first = &answers.preempted.preemptors[0];
+    answers.preempted.preemptors.push(Preemptor { total_ns: 12_000, ..first.clone() });
+    answers.preempted.total_ns += 12_000;
+    said(
+        &answers,
+        " 16.0 µs, 100 % of it preempted (25.0 % where 'X' had the CPU longest); nobody",
+    );
+}
+
+#[test]
+fn the_summary_says_how_many_wake_ups_the_first_waker_did() {
+    let (rows, tally) = run(
+        true,
+        "0 0 .>a S
+         0 7 .>b S
+         1000 futex a wait L 9000 done
+         1500 0 a>X S
+         4000 futex b wake L 1000 done
+         4200 wake b a 0
+         7000 0 X>a R
+         16000 0 a>. S",
+    );
+    let mut futexes = futexes::Futexes::default();
+    rows.futex_waits.iter().for_each(|r| futexes.add(r, &Code::default()));
+    let mut answers = answers_of(rows, &tally);
+    answers.futexes = futexes.finish(true, true);
+    answers.futexes.futexes[0].waits.woken = 119;
+    let text = format!("{:400}", answers.section());
+    assert!(text.contains("at '0x4c', most often woken by 'b' (1 of 119)\n"), "{text}");
+}
+
+/// Nobody is blamed for less than a thousandth.
+#[test]
+fn the_summary_leaves_out_who_is_to_blame_for_nothing() {
+    let (rows, tally) = run(true, CONTENDED);
+    let mut answers = answers_of(rows, &tally);
+    let blames =
+        |answers: &Answers| format!("{:400}", answers.section()).contains("of it caused by");
+    assert!(blames(&answers));
+    answers.waits.roots.iter_mut().for_each(|root| root.total_ns = 1);
+    assert!(!blames(&answers));
 }
