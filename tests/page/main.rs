@@ -19,7 +19,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, PoisonError};
 
 use ft_trace::store::Trace;
-use ft_trace::tables::UserEvent;
+use ft_trace::tables::{LoadRun, UserEvent};
 use stage::Stage;
 use tempfile::TempDir;
 
@@ -206,6 +206,25 @@ fn an_interval_that_is_asked_for_is_there_in_full_and_what_is_not_is_said() {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     node.args(["--test", "--test-reporter=spec", "interval.js"]);
     succeeds(node.env("FT_PAGE", page).env("FT_ASKED", asked));
+}
+
+/// Of workers that share a CPU: each sees in its gaps when it did not run.
+#[test]
+fn without_the_kernel_runs_are_drawn_as_their_table_has_them() {
+    let Some(mut node) = node_or_skip() else { return };
+    let folder = TempDir::new().expect("a folder");
+    let [dir, page, told] =
+        ["trace", "page.html", "runs.json"].map(|name| folder.path().join(name));
+    let load = built::build(&["--package", "ft-load"]).join("ft-load");
+    let mut record = agent("record");
+    record.args(["-k", "none", "-o"]).arg(&dir).arg("--html").arg(&page).arg("--").arg(load);
+    succeeds(record.args(["hourglass", "-n", "3", "-d", "300ms", "--cpu", "0", "--summary"]));
+    let trace = Trace::open(&dir).expect("a trace");
+    let runs = trace.rows::<LoadRun>().map(|run| run.expect("a run"));
+    let runs: Vec<_> = runs.map(|r| (r.pid.0, r.tid.0, r.ts.0, r.dur, r.cpu.0)).collect();
+    assert!(runs.len() > 3, "{runs:?}");
+    fs::write(&told, serde_json::to_string(&runs).expect("JSON")).expect("written");
+    run(node.env("FT_RUNS", told), "runs.js", &page);
 }
 
 /// Of the traces of two hosts in a catalogue, with a page for each.

@@ -2,7 +2,10 @@
 
 import assert from 'node:assert/strict';
 import {after, test} from 'node:test';
+import {readWindow, unpack} from '../../ft-report/src/timeline/script/codec.js';
+import {clamp, link} from '../../ft-report/src/timeline/script/view.js';
 import {close, given, visit} from './browser.js';
+import {keepShapes, shapes} from './canvas.js';
 
 /** @typedef {import('playwright-core').Page} Page */
 /** @typedef {import('../../ft-report/src/timeline/script/types.js').Head} Head */
@@ -14,13 +17,14 @@ after(close);
  * Opens the page, and waits for the timeline.
  * @param {(page: Page, head: Head) => Promise<void>} look
  * @param {import('./browser.js').Options} [options]
+ * @param {(page: Page) => Promise<void>} [before]
  */
-const open = (look, options = {}) =>
+const open = (look, options = {}, before = async (/** @type {Page} */ _) => {}) =>
   visit(file, options, async page => {
     await page.locator('#timeline[data-ready=true]').waitFor();
     const head = JSON.parse(await page.locator('#timeline .tl-head').textContent() ?? '');
     await look(page, head);
-  });
+  }, before);
 
 /** @param {Page} page @param {string} name */
 const part = (page, name) => page.locator(`#timeline .tl-${name}`);
@@ -271,6 +275,44 @@ test('a kind of event is hidden and marked', () =>
     assert.equal(await part(page, 'kinds').locator('tr').first().locator('input').isChecked(), false);
     await part(page, 'kinds').locator('.tl-kind').first().click();
     assert.equal(await part(page, 'kinds').locator('.tl-kind').first().getAttribute('aria-pressed'), 'true');
+  }));
+
+test('a kind that is pressed has a mark at every scale where one of its events is', () =>
+  open(async (page, head) => {
+    if (head.windows.length === 0) return;
+    const chunks = await part(page, 'chunk').allTextContents();
+    const {threads} = readWindow(await unpack(chunks[1]), head, head.windows[0]);
+    // The one in the middle of those of which there are most.
+    const all = threads.flatMap(({events}) => Array.from(events.start, (t, i) => ({t, kind: events.a[i]}))).sort((a, b) => a.t - b.t);
+    const kind = head.events.reduce((most, {count}, i) => count > head.events[most].count ? i : most, 0);
+    const of = all.filter(event => event.kind === kind), t = of[Math.floor(of.length / 2)]?.t;
+    if (t === undefined) return;
+    const row = part(page, 'kinds').locator('tr').nth(kind);
+    await row.locator('.tl-kind').click();
+    const [color, width] = await row.locator('.tl-dot').evaluate(dot => {
+      const hex = (/** @type {string} */ n) => Number(n).toString(16).padStart(2, '0');
+      return /** @type {const} */ ([`#${(getComputedStyle(dot).backgroundColor.match(/\d+/g) ?? []).map(hex).join('')}`, document.querySelector('.tl-stage')?.clientWidth ?? 0]);
+    });
+    for (let length = head.span; length > 500; length /= 3) {
+      // A link shows more than what it names.
+      const at = {from: Math.round(Math.max(t - length / 4, 0)), to: Math.round(Math.min(t + length / 4, head.span))};
+      await follow(page, link({from: at.from + head.offset, to: at.to + head.offset}));
+      const margin = Math.max((at.to - at.from) * 0.3, 50), view = clamp({from: at.from - margin, to: at.to + margin}, head.span);
+      const x = 150 + (t - view.from) / (view.to - view.from) * (width - 150);
+      const marks = (await shapes(page)).filter(shape => shape.what === 'rect' && shape.color === color && shape.path[0][2] === 0 && shape.path[0][3] === 1);
+      assert(marks.some(({path: [[, at]]}) => Math.abs(at - x) <= 2), `${head.events[kind].name} at ${t} in ${JSON.stringify(view)}: ${marks.length} marks, none at ${x}`);
+      assert.match(await row.locator('td').nth(2).textContent() ?? '', /^(≈ )?[\d,]+$/);
+    }
+  }, {}, async page => { await keepShapes(page); }));
+
+test('the legend names all that is drawn, gaps that threads saw, too', () =>
+  open(async (page, head) => {
+    const names = await part(page, 'legend').locator('span').allTextContents();
+    assert.equal(names.length, head.states.length + 2 + (head.gaps ? 1 : 0), `${names}`);
+    assert.equal(names.some(name => name.includes('gap that a thread saw')), head.gaps);
+    assert.equal(names.some(name => name.includes('execution trace')), head.runs);
+    const colors = await part(page, 'legend').locator('.tl-dot').evaluateAll(dots => dots.map(dot => getComputedStyle(dot).backgroundColor));
+    assert(colors.every(color => color !== 'rgba(0, 0, 0, 0)'), `${colors}`);
   }));
 
 test('something is drawn in the light and in the dark', async () => {

@@ -5,7 +5,9 @@ import {deflateSync} from 'node:zlib';
 import {test} from 'node:test';
 import {empty, numbers, readLevel, readWindow, unpack} from '../../ft-report/src/timeline/script/codec.js';
 import {layout, rowAt, stack} from '../../ft-report/src/timeline/script/layout.js';
+import {density, mark} from '../../ft-report/src/timeline/script/marks.js';
 import {Model, search, touching, whole} from '../../ft-report/src/timeline/script/model.js';
+import {Painter} from '../../ft-report/src/timeline/script/paint.js';
 import * as view from '../../ft-report/src/timeline/script/view.js';
 
 /** @typedef {import('../../ft-report/src/timeline/script/types.js').Head} Head */
@@ -36,7 +38,7 @@ const head = {
   threads: [{pid: 1, tid: 5, name: 'a', depth: 1, scopes: 0}, {pid: 1, tid: 6, name: 'b', depth: 0, scopes: 0}],
   locks: [{pid: 1, address: '4c', name: 'L'}],
   events: [{name: 'x.y', count: 3, quiet: false}, {name: 'lock.release', count: 1, quiet: true}],
-  incidents: [], losses: [], windows: [{from: 200, to: 600}],
+  incidents: [], losses: [], gaps: false, runs: false, windows: [{from: 200, to: 600}],
 };
 
 const says = [1, 2, 0x68, 0x69];
@@ -56,6 +58,8 @@ const level = [
   1, ...[250, 130, 250, 250].flatMap(leb), 2, ...[0, 120, 0, 0].flatMap(leb), 0,
   3, ...[250, 250, 250, 250].flatMap(leb), 0,
   1, ...[0, 200, 0, 0].flatMap(leb), 0,
+  // Of the three of the one kind the last is behind the window; the other's is in it.
+  1, ...[0, 1, 2, 0].flatMap(leb), 0, 1, ...[0, 1, 0, 0].flatMap(leb), 0,
 ];
 
 async function model() {
@@ -135,11 +139,68 @@ test('the events beside a time come in order, of one thread or of all, but for t
   assert.deepEqual(times(made.near(300, undefined, 5, kind => kind === 0)), [260, 500]);
   assert.equal(made.near(300, 0, 5, () => true)[0].says, 'hi');
   assert.deepEqual(made.near(900, 0, 5, () => true), []);
-  assert.deepEqual(made.count(200, 600), [2, 1]);
-  assert.equal(made.count(0, 1000), undefined);
   assert.deepEqual(await made.next(0, 260, false), {t: 500, thread: 1});
   assert.deepEqual(await made.next(0, 500, true), {t: 260, thread: 0});
   assert.equal(await made.next(0, 500, false), undefined);
+});
+
+test('the events of each kind are counted in any interval, and where a bucket is cut that is said', async () => {
+  const made = await model();
+  const exact = {about: [false, false]};
+  assert.deepEqual(made.count(0, 1000), {counts: [3, 1], ...exact}, 'of whole buckets nothing needs to be unpacked');
+  await made.whole(0);
+  for (const [from, to, counts] of /** @type {[number, number, number[]][]} */ ([
+    [200, 600, [2, 1]], [260, 450, [1, 1]], [261, 499, [0, 1]], [261, 500, [1, 1]], [450, 450.5, [0, 1]], [501, 599, [0, 0]], [0, 250, [0, 0]], [750, 1000, [0, 0]],
+  ])) assert.deepEqual(made.count(from, to), {counts, ...exact}, `${from} to ${to}`);
+  assert.deepEqual(made.count(0, 650), {counts: [2, 1], about: [true, false]});
+  assert.deepEqual(made.count(610, 620), {counts: [0, 0], about: [true, false]});
+});
+
+/**
+ * A painter of the model whose picture is so wide, and what it draws.
+ * @param {Model} made @param {number} from @param {number} to @param {number} width
+ */
+function painter(made, from, to, width) {
+  /** @type {{x: number, w: number, h: number, alpha: number}[]} */
+  const drawn = [];
+  const ctx = {globalAlpha: 1, fillStyle: '', fillRect(/** @type {number} */ x, /** @type {number} */ _, /** @type {number} */ w, /** @type {number} */ h) { drawn.push({x, w, h, alpha: this.globalAlpha}); }};
+  const theme = {hue: (/** @type {number} */ n) => `${n}`};
+  return {drawn, painter: new Painter(/** @type {any} */ (ctx), made, /** @type {any} */ (theme), {from, to}, 150, 150 + width)};
+}
+
+test('a kind of event has marks at every scale, and each of its events is in them', async () => {
+  const made = await model();
+  await made.whole(0);
+  // From afar, two buckets a pixel.
+  assert.deepEqual([...density(painter(made, 0, 1000, 2).painter, 0)], [[150, 1], [151, 2]]);
+  assert.deepEqual([...density(painter(made, 0, 1000, 2).painter, 1)], [[150, 1]]);
+  // Closer: where they are to the pixel, and of the one that no window has, its bucket as far as it is not in the window.
+  for (const width of [20, 100, 1000]) {
+    const found = density(painter(made, 0, 1000, width).painter, 0), scale = width / 1000;
+    const lines = [...found].filter(([x]) => x < 150 + Math.floor(600 * scale)), rest = [...found].filter(([x]) => x >= 150 + Math.floor(600 * scale));
+    assert.deepEqual(lines, [260, 500].map(t => [150 + Math.floor(t * scale), 1]), `${width}`);
+    assert.equal(Math.min(...rest.map(([x]) => x)), 150 + Math.floor(600 * scale));
+    assert.equal(Math.max(...rest.map(([x]) => x)), 149 + Math.ceil(750 * scale));
+    assert.ok(Math.abs(rest.reduce((sum, [, n]) => sum + n, 0) - 1) < 1e-9);
+  }
+  // Each scale from the whole to the closest, around each of them.
+  for (const t of [260, 450, 500]) {
+    for (let length = 1000; length >= 1; length /= 2) {
+      const {drawn, painter: close} = painter(made, t - length / 3, t + length / 2, 400);
+      mark(close, t === 450 ? 1 : 0, 77);
+      const at = Math.floor(close.x(t));
+      assert.ok(drawn.some(({x}) => Math.abs(x - at) <= (close.close ? 0 : 1)), `${t} at ${length}`);
+      for (const {w, h, alpha} of drawn) assert.ok(w === 1 && h === 77 && alpha >= 0.3 && alpha <= 1);
+    }
+  }
+});
+
+test('many events of a pixel have a stronger mark than one', async () => {
+  const made = await model();
+  const {drawn, painter: far} = painter(made, 0, 1000, 2);
+  mark(far, 0, 9);
+  assert.deepEqual(drawn.map(({x}) => x), [150, 151]);
+  assert.ok(drawn[0].alpha < drawn[1].alpha && drawn[1].alpha === 1);
 });
 
 test('a view stays in the trace and is never shorter than 100 ns', () => {

@@ -5,37 +5,26 @@ use std::collections::HashMap;
 use ft_analysis::unended::Unmet;
 use ft_analysis::world::{Culprit, Occupancy, Stretch};
 use ft_trace::Mark;
-use ft_trace::ids::{Pid, ThreadKey, Tid};
+use ft_trace::ids::{Cpu, Pid, ThreadKey, Tid};
 use ft_trace::tables::{
-    CriticalSection, Decomposition, DispatchLatency, Gap, GapCause, Irq, LossRow, Part, Scope,
-    SiteKind, UserEvent,
+    CriticalSection, Decomposition, DispatchLatency, Gap, GapCause, Irq, LoadRun, LossRow, Part,
+    Scope, SiteKind, UserEvent,
 };
 use ft_trace::words::Word;
 use serde::Serialize;
 
+use super::counts::Counts;
 use super::encode::Span;
 use super::kinds::Kinds;
 use super::level::Level;
 use super::names::{Names, cut};
 use super::polling::{Piece, Polling};
 use super::rows::{CPU_LANES, Lane, Rows};
+use super::states::kind_of;
 use super::survey::Survey;
 use super::windows::{Window, Windows};
 use crate::render::number::count;
 use crate::tracks::{Item, What};
-
-/// Parts of a thread's time that the picture tells apart. Waiting for a lock is *blocked* in the tables.
-pub(super) const STATES: [&str; 9] = [
-    "running",
-    "preempted",
-    "dispatch",
-    "blocked",
-    "lock",
-    "hardirq",
-    "softirq",
-    "vector",
-    "unexplained",
-];
 
 /// Losses that are told apart.
 const MAX_LOSSES: usize = 1000;
@@ -58,6 +47,7 @@ pub(super) type Words<'a> = &'a dyn Fn(&UserEvent, &mut String);
 pub(super) struct Builder<'a> {
     pub(super) rows: Rows,
     pub(super) level: Level,
+    pub(super) counts: Counts,
     pub(super) windows: Windows,
     pub(super) names: Names,
     pub(super) kinds: Kinds,
@@ -73,6 +63,9 @@ pub(super) struct Builder<'a> {
     /// Events whose words had no room.
     pub(super) unsaid: u64,
     pub(super) losses: Vec<Loss>,
+    /// Threads have seen gaps in their own time; and runs between them are drawn.
+    pub(super) has_gaps: bool,
+    pub(super) has_runs: bool,
     /// Something was reported of a thread without a row.
     others: bool,
     now: i64,
@@ -93,6 +86,7 @@ impl<'a> Builder<'a> {
         let nesting = vec![(0, 0); rows.threads()];
         Builder {
             rows,
+            counts: Counts::new(&level),
             level,
             windows,
             names: Names::default(),
@@ -105,6 +99,8 @@ impl<'a> Builder<'a> {
             other_cpus: 0,
             unsaid: 0,
             losses: Vec::new(),
+            has_gaps: false,
+            has_runs: false,
             others: false,
             now: 0,
             pieces: Vec::new(),
@@ -133,6 +129,7 @@ impl<'a> Builder<'a> {
             What::Dispatch(d) => self.dispatch(d, from, to),
             What::Scope(s) => self.scope(s, from, to),
             What::Gap(g) => self.gap(g, from, to),
+            What::Run(r) => self.run(r, from, to),
             What::Event(e) => self.event(e, from),
             What::Switch(e) => {
                 self.cpus.insert(e.next(), e.cpu.0);
@@ -177,18 +174,21 @@ impl<'a> Builder<'a> {
     }
 
     fn occupied(&mut self, o: &Occupancy, from: i64, to: i64) {
-        if o.who.thread.tid.0 == 0 {
-            return;
+        if o.who.thread.tid.0 != 0 {
+            let mark = if o.seen { Mark::Exact } else { Mark::Censored };
+            self.on_cpu(o.cpu, o.who.thread, &o.who.comm, mark, from, to);
         }
-        let Some(cpu) = usize::try_from(o.cpu.0).ok().filter(|&cpu| cpu < self.rows.cpus) else {
+    }
+
+    fn on_cpu(&mut self, cpu: Cpu, who: ThreadKey, name: &str, mark: Mark, from: i64, to: i64) {
+        let Some(cpu) = usize::try_from(cpu.0).ok().filter(|&cpu| cpu < self.rows.cpus) else {
             self.other_cpus += 1;
             return;
         };
-        let b = self.rows.reference(o.who.thread.pid, o.who.thread.tid);
+        let b = self.rows.reference(who.pid, who.tid);
         let kind = u8::from(b == 0);
         self.level.add(cpu, kind.into(), from, to);
-        let mark = if o.seen { Mark::Exact } else { Mark::Censored };
-        let a = self.names.number(&o.who.comm);
+        let a = self.names.number(name);
         self.windows.add(CPU_LANES * cpu, Span { from, to, kind, mark, a, b }, self.now);
     }
 
@@ -328,11 +328,22 @@ impl<'a> Builder<'a> {
         let thread = self.rows.thread(g.pid, g.tid);
         let kind = g.cause.map_or(GapCause::ALL.len(), Word::index) as u8;
         let a = g.culprit.as_ref().map_or(0, |name| self.names.number(name));
+        self.has_gaps = true;
         self.keep(thread, Lane::Gaps, Span { from, to, kind, mark: g.mark, a, b: 0 });
+    }
+
+    /// What a worker tells of its own time, where the kernel does not: it had a CPU.
+    fn run(&mut self, r: &LoadRun, from: i64, to: i64) {
+        self.has_runs = true;
+        let thread = ThreadKey { pid: r.pid, tid: r.tid };
+        let b = u32::try_from(r.cpu.0.saturating_add(1)).unwrap_or(0);
+        self.stretch(thread, Span { from, to, kind: 0, mark: r.mark, a: 0, b });
+        self.on_cpu(r.cpu, thread, &r.comm, r.mark, from, to);
     }
 
     fn event(&mut self, e: &UserEvent, at: i64) {
         let kind = self.kinds.of_site(e.site, &e.event, e.kind == SiteKind::Event);
+        self.counts.add(kind, at);
         if !self.windows.has(at) {
             return;
         }
@@ -349,6 +360,7 @@ impl<'a> Builder<'a> {
             return;
         }
         let kind = self.kinds.of_kernel(what, which);
+        self.counts.add(kind, at);
         if self.windows.has(at) {
             let b = if says.is_empty() { 0 } else { self.windows.word(at, says) };
             let span = Span { from: at, to: at, kind: 0, mark: Mark::Exact, a: kind, b };
@@ -378,21 +390,5 @@ impl<'a> Builder<'a> {
     /// There is anything in the row of the threads that have none of their own.
     pub(super) fn has_others(&self) -> bool {
         self.others
-    }
-}
-
-/// Number of a stretch's state, but for running.
-fn kind_of(s: &Stretch) -> u8 {
-    let waits = s.culprit.is_lock();
-    match s.part {
-        Part::Running => 0,
-        Part::Preempted => 1,
-        Part::Dispatch => 2,
-        Part::Blocked if waits => 4,
-        Part::Blocked => 3,
-        Part::Hardirq => 5,
-        Part::Softirq => 6,
-        Part::Vector => 7,
-        Part::Unexplained => 8,
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A page cannot hold every span of a long trace. So it has two parts, both made in one walk over the trace and in
 //! bounded memory ([`crate::tracks`]): the whole trace in buckets (`level.rs`), each with the time that each row spent in
-//! each state, to the nanosecond; and *windows* (`windows.rs`) with every span and event, around what the reports name
+//! each state, to the nanosecond, and how many events there are of each kind (`counts.rs`); and *windows* (`windows.rs`) with every span and event, around what the reports name
 //! (`survey.rs`), or over all of a trace that is small enough. What has no row, or no window, is counted, and the page says so.
 //!
 //! ```
@@ -21,6 +21,7 @@
 //! `encode.rs` and `script/codec.js` are two ends of one format, which nobody else reads.
 
 mod build;
+mod counts;
 mod encode;
 mod kinds;
 mod level;
@@ -28,6 +29,7 @@ mod names;
 mod page;
 mod polling;
 mod rows;
+mod states;
 mod survey;
 #[cfg(test)]
 mod tests;
@@ -44,11 +46,12 @@ use serde::Serialize;
 
 use crate::render::number;
 use crate::tracks::{Args, Item, Walk};
-use build::{Builder, Loss, STATES, Words};
+use build::{Builder, Loss, Words};
 use kinds::Kind;
 use level::Level;
 use names::cut;
 use rows::Rows;
+use states::STATES;
 use survey::Survey;
 use windows::Windows;
 
@@ -82,6 +85,8 @@ struct Head {
     incidents: Vec<Place>,
     windows: Vec<Between>,
     losses: Vec<Loss>,
+    gaps: bool,
+    runs: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -217,11 +222,14 @@ impl Timeline {
             strings: built.names.all().to_vec(),
             cpus: cpus.clone(),
             losses: built.losses.clone(),
+            gaps: built.has_gaps,
+            runs: built.has_runs,
         };
-        let level = built.level.encode(built.rows.level_rows(&cpus, others)).pack();
+        let mut level = built.level.encode(built.rows.level_rows(&cpus, others));
+        built.counts.encode(&mut level);
         let packed =
             windows.iter_mut().map(|w| w.encode(built.rows.window_lanes(&cpus, others)).pack());
-        Timeline { head, chunks: std::iter::once(level).chain(packed).collect(), notes }
+        Timeline { head, chunks: std::iter::once(level.pack()).chain(packed).collect(), notes }
     }
 
     /// `<section id="timeline">` with the data and the script.
@@ -313,6 +321,12 @@ fn notes(
         let n = built.losses.len() as u64;
         let columns = if n == 1 { "column" } else { "columns" };
         notes.push(format!("Records were lost in the {} hatched {columns}.", count(n)));
+    }
+    if built.has_runs {
+        notes.push(
+            "The kernel was not recorded: who ran when is the execution trace that threads made of their own gaps (table `runs`)."
+                .into(),
+        );
     }
     if survey.threads.more > 0 {
         notes.push(format!(

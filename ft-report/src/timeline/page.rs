@@ -9,12 +9,13 @@ use super::Timeline;
 use crate::render::html::words;
 
 /// The modules of the script, each behind those that it uses.
-const SCRIPT: [&str; 11] = [
+const SCRIPT: [&str; 12] = [
     include_str!("script/codec.js"),
     include_str!("script/view.js"),
     include_str!("script/model.js"),
     include_str!("script/layout.js"),
     include_str!("script/paint.js"),
+    include_str!("script/marks.js"),
     include_str!("script/panel.js"),
     include_str!("script/scene.js"),
     include_str!("script/said.js"),

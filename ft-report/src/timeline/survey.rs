@@ -7,8 +7,8 @@ use std::collections::{HashMap, HashSet};
 use ft_trace::ids::{Name, ThreadKey};
 use ft_trace::store::{Result, Row, Trace};
 use ft_trace::tables::{
-    CriticalSection, DispatchLatency, Gap, LockPreemption, LockWait, Part, Scope, ThreadRow,
-    ThreadTime,
+    CriticalSection, DispatchLatency, Gap, LoadRun, LockPreemption, LockWait, Part, Scope,
+    ThreadRow, ThreadTime,
 };
 
 use crate::render::number::ns;
@@ -187,6 +187,11 @@ impl Surveyor {
         self.gaps.offer(LONGEST, r.dur, incident!(r, None, "gap {long}: {}{by}", r.comm));
     }
 
+    /// Where no kernel tells how long a thread ran, this is what there is to see of it.
+    pub(super) fn run(&mut self, r: &LoadRun) {
+        self.threads.add(ThreadKey { pid: r.pid, tid: r.tid }, &r.comm, r.dur);
+    }
+
     fn scope(&mut self, r: &Scope) {
         let long = ns(r.dur as f64);
         self.scopes.offer(
@@ -226,6 +231,7 @@ impl Survey {
         each(trace, |r| s.wake(&r))?;
         each(trace, |r| s.gap(&r))?;
         each(trace, |r| s.scope(&r))?;
+        each(trace, |r| s.run(&r))?;
         Ok(s.finish())
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ft_analysis::Context;
-use ft_analysis::timeline::{events, names, run, sites, threads as named};
+use ft_analysis::timeline::{LATE_JOB, events, names, run, sites, threads as named};
 use ft_trace::tables::Part;
 
 use super::survey::Surveyor;
@@ -42,18 +42,27 @@ const BUSY: &str = "
     6300 0 a>. X";
 
 fn survey(timeline: &str) -> (Survey, ft_analysis::Rows, ft_analysis::Tally) {
-    let (rows, tally) = run(true, timeline);
+    survey_of(true, timeline)
+}
+
+fn survey_of(kernel: bool, timeline: &str) -> (Survey, ft_analysis::Rows, ft_analysis::Tally) {
+    let (rows, tally) = run(kernel, timeline);
     let mut s = Surveyor::default();
     named().iter().for_each(|r| s.thread(r));
     rows.thread_time.iter().for_each(|r| s.time(r));
     rows.critical_sections.iter().for_each(|r| s.hold(r));
     rows.lock_waits.iter().for_each(|r| s.wait(r));
     rows.gaps.iter().for_each(|r| s.gap(r));
+    rows.runs.iter().for_each(|r| s.run(r));
     (s.finish(), rows, tally)
 }
 
 fn items(timeline: &str) -> Vec<Item> {
-    let context = Context::new(true, 10, &named(), &sites(), &names());
+    items_of(true, timeline)
+}
+
+fn items_of(kernel: bool, timeline: &str) -> Vec<Item> {
+    let context = Context::new(kernel, 10, &named(), &sites(), &names());
     let mut tracks = Tracks::new(context, i64::MIN..i64::MAX);
     let mut items = Vec::new();
     for event in events(timeline) {
@@ -70,11 +79,15 @@ fn frame(end: i64, spans: u64) -> Frame {
 }
 
 fn build<'a>(timeline: &str, survey: &Survey, end: i64) -> Builder<'a> {
+    build_of(items(timeline), survey, end)
+}
+
+fn build_of<'a>(items: Vec<Item>, survey: &Survey, end: i64) -> Builder<'a> {
     let rows = Rows::new(2, survey);
     let level = Level::new(end, rows.levels(), STATES.len());
     let windows = Windows::new(&[], None, end, 1, rows.lanes());
     let mut builder = Builder::new(rows, level, windows, survey, &|_, _| (), 0);
-    items(timeline).iter().for_each(|item| builder.add(item));
+    items.iter().for_each(|item| builder.add(item));
     builder.finish();
     builder
 }
@@ -137,6 +150,88 @@ fn waiting_for_a_lock_is_told_from_other_sleep_and_a_lock_has_its_holder_and_its
     assert!(off >= 1000);
     let waits: i64 = rows.lock_waits.iter().map(|r| r.dur).sum();
     assert_eq!(built.level.total(lock, 3) as i64, waits);
+}
+
+/// What threads tell themselves.
+fn without_the_kernel(timeline: &str) -> String {
+    let is_kernels = |line: &str| line.contains('>') || line.contains(" wake ");
+    timeline.lines().filter(|line| !is_kernels(line)).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn without_the_kernel_who_ran_when_is_what_the_table_of_runs_says() {
+    let alone = without_the_kernel(LATE_JOB);
+    let (survey, rows, tally) = survey_of(false, &alone);
+    assert!(rows.runs.len() > 1 && rows.thread_time.is_empty(), "{:?}", rows.runs);
+    let mut built = build_of(items_of(false, &alone), &survey, tally.last_ns + 1);
+    assert!(built.has_runs && built.has_gaps);
+    let worker = rows.runs[0].tid;
+    let thread = survey.threads.rows.iter().position(|(key, _)| key.tid == worker).expect("a row");
+    let lanes = built.rows.window_lanes(&[0, 1], false);
+    let levels = built.rows.level_rows(&[0, 1], false);
+    let windows = built.take_windows();
+    let drawn = |lane: usize| {
+        let spans = windows[0].lane(lanes[lane]).iter();
+        spans.map(|s| (s.from, s.to, s.kind, s.b)).collect::<Vec<_>>()
+    };
+    let expected = |b: &dyn Fn(i32) -> u32| {
+        let runs = rows.runs.iter();
+        runs.map(|r| (r.ts.0, r.ts.0 + r.dur, 0, b(r.cpu.0))).collect::<Vec<_>>()
+    };
+    assert_eq!(drawn(4 + 7 * thread), expected(&|cpu| cpu as u32 + 1));
+    assert_eq!(drawn(0), expected(&|_| thread as u32 + 1));
+    let sum: i64 = rows.runs.iter().map(|r| r.dur).sum();
+    assert_eq!(
+        [levels[0], levels[2 + thread]].map(|row| built.level.total(row, 0)),
+        [sum as u64; 2]
+    );
+    // The kernel's account of the same says more, and is what is drawn.
+    let (survey, _, tally) = survey_of(true, LATE_JOB);
+    let built = build(LATE_JOB, &survey, tally.last_ns);
+    assert!(!built.has_runs && built.has_gaps);
+}
+
+#[test]
+fn a_page_says_where_the_execution_trace_is_from() {
+    let alone = without_the_kernel(LATE_JOB);
+    let page = |kernel| {
+        let timeline = if kernel { LATE_JOB } else { &alone };
+        let (survey, _, tally) = survey_of(kernel, timeline);
+        let items = items_of(kernel, timeline).into_iter().map(Ok);
+        let frame = frame(tally.last_ns, 100);
+        let page = Timeline::draw(frame, survey, &|_, _| (), None, items);
+        let page = page.expect("items without errors");
+        let says = page.notes.iter().any(|note| note.contains("execution trace"));
+        (page.head.runs, page.head.gaps, says)
+    };
+    assert_eq!([page(false), page(true)], [(true, true, true), (false, true, false)]);
+}
+
+#[test]
+fn the_buckets_have_each_event_of_each_kind() {
+    let mut timeline = String::from("0 0 .>a S\n");
+    for i in 1..200 {
+        timeline += &format!("{} fault a\n", 10 * i * i);
+    }
+    timeline += "400000 exit a\n500000 0 a>. X";
+    let (survey, _, tally) = survey(&timeline);
+    let mut built = build(&timeline, &survey, tally.last_ns + 1);
+    let kinds = built.kinds.all().to_vec();
+    let lanes = built.rows.window_lanes(&[0, 1], false);
+    let width = built.level.width();
+    let windows = built.take_windows();
+    let mut found = vec![vec![0u32; built.level.count()]; kinds.len()];
+    for thread in 0..survey.threads.rows.len() {
+        for event in windows[0].lane(lanes[4 + 7 * thread + 5]) {
+            found[event.a as usize][(event.from / width) as usize] += 1;
+        }
+    }
+    for (kind, found) in found.iter().enumerate() {
+        assert_eq!(built.counts.of(kind), found, "{}", kinds[kind].name);
+        assert_eq!(found.iter().map(|n| u64::from(*n)).sum::<u64>(), kinds[kind].count);
+    }
+    let counts: Vec<_> = kinds.iter().map(|kind| (&*kind.name, kind.count)).collect();
+    assert_eq!(counts, [("page_fault", 199), ("task exit", 1)]);
 }
 
 fn draw(timeline: &str, spans: u64) -> Timeline {

@@ -2,7 +2,7 @@
 //!
 //! A viewer shows rows of time: CPUs, threads, locks. [`Walk`] reads a trace once, in the order of time and in bounded
 //! memory, and yields an [`Item`] for everything that can be drawn ([`What`]): who had a CPU, what a thread did and whose
-//! fault that was, holds, waits, wake-ups, interrupts, the application's events, scopes and polls, gaps, and losses. All of it
+//! fault that was, holds, waits, wake-ups, interrupts, the application's events, scopes and polls, gaps, runs between them, and losses. All of it
 //! comes from the analyses of `ft_analysis`: where an item is a row of one of their tables, it is that row, with its
 //! mark, so what is drawn and what is reported cannot differ.
 //!
@@ -31,7 +31,7 @@
 //!
 //! - An instant comes at its time.
 //! - What has its own length (interrupts, system calls, waits for locks of the kernel, losses) comes at its begin.
-//! - Everything else comes when it is over: holds, waits, scopes, polls and gaps at the event that ends them, a wake-up at the switch to the
+//! - Everything else comes when it is over: holds, waits, scopes, polls, runs and gaps at the event that ends them, a wake-up at the switch to the
 //!   woken thread, an occupancy and the stretch of *running* that it ends at the switch away, any other stretch at the switch to
 //!   its thread. So of one thread, and of one CPU, stretches and occupancies come in order and do not overlap; holds of one exclusive
 //!   lock do neither, as far as no release was lost.
@@ -66,8 +66,8 @@ use ft_analysis::world::{Occupancy, Stretch};
 use ft_trace::Mark;
 use ft_trace::event::{LeanContention, LeanFault, LeanSyscall};
 use ft_trace::tables::{
-    AsyncSwitch, CriticalSection, DispatchLatency, Gap, Irq, LockWait, LossRow, SchedMigrate,
-    SchedSwitch, SchedWaking, Scope, Signal, TaskEvent, UserEvent,
+    AsyncSwitch, CriticalSection, DispatchLatency, Gap, Irq, LoadRun, LockWait, LossRow,
+    SchedMigrate, SchedSwitch, SchedWaking, Scope, Signal, TaskEvent, UserEvent,
 };
 
 /// Something that was so.
@@ -117,6 +117,8 @@ pub enum What {
     Poll(AsyncSwitch),
     /// A polling thread did not run.
     Gap(Gap),
+    /// A worker of a load had a CPU without a gap, by its own account. Not with a kernel stream, which tells it of every thread.
+    Run(LoadRun),
     /// An event of the application, as recorded: those of scopes, locks and polling, too.
     Event(UserEvent),
     /// A switch, as recorded.
@@ -152,6 +154,7 @@ impl What {
             What::Scope(s) => Some(s.mark),
             What::Poll(p) => Some(p.mark),
             What::Gap(g) => Some(g.mark),
+            What::Run(r) => Some(r.mark),
             _ => None,
         }
     }

@@ -53,6 +53,7 @@ fn text(item: &Item) -> Option<String> {
         What::Scope(s) => format!("{} in {}", letter(s.tid), s.event),
         What::Poll(p) => format!("{} polls {}", letter(p.tid), p.task),
         What::Gap(g) => format!("{} gap", letter(g.tid)),
+        What::Run(r) => format!("{} runs cpu{}", letter(r.tid), r.cpu),
         What::Loss(_) => "loss".into(),
         _ => return None,
     };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use ft_analysis::unended::{self, Unmet};
 use ft_analysis::world::{Change, Occupancy, Stretch, World};
-use ft_analysis::{Analysis, Dispatch, Gaps, Holds, Rows, Scopes, Tally, Tasks, Waits};
+use ft_analysis::{Analysis, Dispatch, Gaps, Holds, Loads, Rows, Scopes, Tally, Tasks, Waits};
 use ft_trace::ids::ThreadKey;
 use ft_trace::tables::{CriticalSection, Scope};
 
@@ -27,6 +27,8 @@ pub(super) struct Listener {
     gaps: Gaps,
     scopes: Scopes,
     tasks: Tasks,
+    /// Of which only the runs are drawn, and they where the kernel does not tell who ran.
+    loads: Loads,
     /// Of each thread, the stretch that may go on.
     open: BTreeMap<ThreadKey, Stretch>,
     /// What was not taken yet.
@@ -59,6 +61,9 @@ impl Analysis for Listener {
         self.gaps.see(change, world, rows);
         self.scopes.see(change, world, rows);
         self.tasks.see(change, world, rows);
+        if !world.context().has_kernel() {
+            self.loads.see(change, world, rows);
+        }
     }
 
     fn end(&mut self, world: &World, rows: &mut Rows, tally: &mut Tally) {
@@ -68,6 +73,9 @@ impl Analysis for Listener {
         self.gaps.end(world, rows, tally);
         self.scopes.end(world, rows, tally);
         self.tasks.end(world, rows, tally);
+        if !world.context().has_kernel() {
+            self.loads.end(world, rows, tally);
+        }
     }
 }
 

@@ -109,6 +109,7 @@ impl Tracks {
             scopes,
             async_switches,
             gaps,
+            runs,
             ..
         } = self.run.take_rows();
         for hold in critical_sections {
@@ -126,6 +127,9 @@ impl Tracks {
         for poll in async_switches {
             let over = poll.end != PollEnd::Unended;
             self.add(poll.ts.0, poll.ts.0 + poll.dur, over, What::Poll(poll));
+        }
+        for run in runs {
+            self.add(run.ts.0, run.ts.0 + run.dur, true, What::Run(run));
         }
         for gap in gaps {
             self.add(gap.ts.0, gap.ts.0 + gap.dur, true, What::Gap(gap));

@@ -194,7 +194,8 @@ impl Writer<'_> {
                 notes::loss(e),
             ),
             What::Occupied(o) => self.bundles.occupied(item, o, &mut self.out),
-            What::Migrate(_) | What::Task(_) | What::Signal(_) => Ok(()),
+            // Runs are what lies between the gaps of a thread.
+            What::Run(_) | What::Migrate(_) | What::Task(_) | What::Signal(_) => Ok(()),
         }
     }
 

@@ -131,14 +131,15 @@ export function readWindow(bytes, head, { from, to }) {
 
 /**
  * How long each row was in each state up to the begin of each bucket, and at the end of the last: by row, as
- * CPUs, threads and locks stand in the head, and by number of the state; what never was is not there.
+ * CPUs, threads and locks stand in the head, and by number of the state; what never was is not there. Behind them, of each kind of
+ * event, how many there were.
  * @param {Uint8Array} bytes @param {Head} head
  * @returns {(Float64Array | undefined)[][]}
  */
 export function readLevel(bytes, head) {
   const next = numbers(bytes);
   const { count } = head.level;
-  const rows = head.cpus.length + head.threads.length + head.locks.length;
+  const rows = head.cpus.length + head.threads.length + head.locks.length + head.events.length;
   return Array.from({ length: rows }, () => {
     /** @type {(Float64Array | undefined)[]} */
     const series = [];

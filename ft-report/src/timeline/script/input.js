@@ -12,8 +12,9 @@ import { around, duration, moment, pan } from "./view.js";
 /** @param {Timeline} timeline */
 export function controls(timeline) {
   const { head } = timeline;
-  timeline.part("legend").replaceChildren(...[...head.states.map((state) => NAMES[state] ?? state), "CPUs: recorded threads", "CPUs: others"].map((name) =>
-    h("span", {}, h("b", { class: "tl-dot" }), name)));
+  const states = head.states.map((state) => state === "running" && head.runs ? "running (execution trace: between the gaps that the thread saw)" : NAMES[state] ?? state);
+  const gaps = head.gaps ? [h("span", {}, h("b", { class: "tl-dot tl-thin" }), "gap that a thread saw in its own time")] : [];
+  timeline.part("legend").replaceChildren(...[...states, "CPUs: recorded threads", "CPUs: others"].map((name) => h("span", {}, h("b", { class: "tl-dot" }), name)), ...gaps);
   controlsAgain(timeline);
   const select = /** @type {HTMLSelectElement} */ (timeline.part("incidents"));
   select.replaceChildren(h("option", { value: "-1" }, `${head.incidents.length} places worth a look …`), ...head.incidents.map((incident, i) => h("option", { value: i }, incident.says)));
@@ -70,9 +71,9 @@ export function listen(timeline) {
   timeline.stage.addEventListener("mouseleave", () => { timeline.part("tip").hidden = timeline.part("cross").hidden = true; });
 }
 
-/** Colours of the legend: of the states, and of the rows of CPUs. @param {Timeline} timeline */
+/** Colours of the legend: of the states, of the rows of CPUs, and of gaps. @param {Timeline} timeline */
 function controlsAgain({ part, theme }) {
-  const colors = [...theme.states, theme.accent, theme.other];
+  const colors = [...theme.states, theme.accent, theme.other, theme.ink];
   part("legend").querySelectorAll("b").forEach((dot, i) => (dot.style.background = colors[i]));
 }
 

@@ -110,6 +110,11 @@ export class Model {
     return this.head.cpus.length + this.head.threads.length;
   }
 
+  /** How many events of a kind there were up to the begin of each bucket. @param {number} kind */
+  countsOf(kind) {
+    return this.level[this.firstLock + this.head.locks.length + kind]?.[0];
+  }
+
   /**
    * How long a row was in a state up to a time; within a bucket as if it were evenly so.
    * @param {Float64Array | undefined} sums @param {number} t
@@ -206,19 +211,53 @@ export class Model {
   }
 
   /**
-   * How often each kind of event is in an interval; nothing where not all of its spans are there, or not yet.
+   * How often each kind of event is in an interval, both ends of it included. Whole buckets are exact, and so is the rest where its
+   * spans are there; where only a bucket is known that an end of the interval cuts, its events are taken as even.
    * @param {number} from @param {number} to
+   * @returns {{counts: number[], about: boolean[]}}  Whole numbers, and of which kinds they are not exact.
    */
   count(from, to) {
-    if (!this.head.windows.some((w) => w.from <= from && to <= w.to)) return undefined;
-    const [window] = this.windowsIn(from, to);
-    if (!window) return undefined;
-    const counts = this.head.events.map(() => 0);
-    for (const { events } of window.threads) {
-      const [first, last] = touching(events, from, to);
-      for (let i = first; i < last; i++) counts[events.a[i]]++;
+    const { head } = this, { width, count } = head.level;
+    const found = { counts: head.events.map(() => 0), about: head.events.map(() => false) };
+    const first = Math.ceil(from / width), last = to >= head.span ? count : Math.floor(to / width);
+    if (first < last) {
+      head.events.forEach((_, kind) => {
+        const sums = this.countsOf(kind);
+        if (sums) found.counts[kind] = sums[last] - sums[first];
+      });
+      this.countPiece(from, first * width, false, found);
+      if (to < head.span) this.countPiece(last * width, to, true, found);
+    } else {
+      this.countPiece(from, to, true, found);
     }
-    return counts;
+    found.counts = found.counts.map(Math.round);
+    return found;
+  }
+
+  /**
+   * @param {number} from @param {number} to @param {boolean} closed  Its end belongs to it.
+   * @param {{counts: number[], about: boolean[]}} found
+   */
+  countPiece(from, to, closed, { counts, about }) {
+    let at = from;
+    /** @param {number} until */
+    const guess = (until) => {
+      if (until <= at) return;
+      counts.forEach((_, kind) => {
+        const sums = this.countsOf(kind), n = this.upTo(sums, until) - this.upTo(sums, at);
+        if (n > 0) [counts[kind], about[kind]] = [counts[kind] + n, true];
+      });
+    };
+    for (const window of this.windowsIn(from, to)) {
+      guess(window.from);
+      at = Math.max(window.from, at);
+      const end = Math.min(window.to, to), isIn = (/** @type {number} */ t) => t < end || (closed && t === to);
+      for (const { events } of window.threads) {
+        for (let i = search(events.n, (i) => events.start[i] >= at); i < events.n && isIn(events.start[i]); i++) counts[events.a[i]]++;
+      }
+      at = end;
+    }
+    guess(to);
   }
 
   /**

@@ -337,18 +337,6 @@ export class Painter {
     }
   }
 
-  /** A line for each event of a kind. @param {number} kind @param {number} y @param {number} height */
-  marked(kind, y, height) {
-    const { ctx, theme } = this;
-    ctx.fillStyle = theme.hue(kind + 11);
-    for (const window of this.windows) {
-      for (const { events } of window.threads) {
-        const [first, last] = touching(events, this.view.from, this.view.to);
-        for (let i = first; i < last; i++) if (events.a[i] === kind) ctx.fillRect(this.x(events.start[i]), y, 1, height);
-      }
-    }
-  }
-
   /** Where records were lost. @param {number} y @param {number} height */
   losses(y, height) {
     const { ctx, theme, view } = this;

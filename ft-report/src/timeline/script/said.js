@@ -67,12 +67,12 @@ export function neighbours(timeline) {
 /** Each kind of event: how often, and whether it is shown. @param {Timeline} timeline */
 export function kinds(timeline) {
   const { head, model } = timeline;
-  const counts = model.count(timeline.view.from, timeline.view.to);
+  const { counts, about } = model.count(timeline.view.from, timeline.view.to);
   const rows = head.events.map(({ name, count }, kind) => h("tr", {},
     h("td", {}, h("input", { type: "checkbox", "aria-label": `show ${name}`, ...(!timeline.hidden.has(kind) && { checked: true }), change: () => timeline.toggle(timeline.hidden, kind) })),
-    h("td", {}, h("button", { type: "button", class: "tl-kind", "aria-pressed": String(timeline.markedKinds.has(kind)), title: `mark each ${name} by a line`, click: () => timeline.toggle(timeline.markedKinds, kind) },
+    h("td", {}, h("button", { type: "button", class: "tl-kind", "aria-pressed": String(timeline.markedKinds.has(kind)), title: `mark each ${name} by a line, stronger where there are many`, click: () => timeline.toggle(timeline.markedKinds, kind) },
       h("b", { class: "tl-dot", style: `background:${timeline.theme.hue(kind + 11)}` }), name)),
-    h("td", { class: "n" }, counts ? grouped(counts[kind]) : "–"), h("td", { class: "n" }, grouped(count)),
+    h("td", { class: "n", ...(about[kind] && { title: "as if a bucket that an end of the view cuts were even" }) }, `${about[kind] ? "≈ " : ""}${grouped(counts[kind])}`), h("td", { class: "n" }, grouped(count)),
     h("td", {}, h("button", { type: "button", title: "previous", click: () => timeline.nextEvent(kind, true) }, "◂"), h("button", { type: "button", title: "next", click: () => timeline.nextEvent(kind, false) }, "▸"))));
   timeline.part("kinds").replaceChildren(...rows);
 }

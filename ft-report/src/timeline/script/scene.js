@@ -1,6 +1,7 @@
 // @ts-check
 // The picture as a whole: rows and their names, the scale of time, the overview, and what is chosen in them.
 
+import { mark } from "./marks.js";
 import { MAX_ARROWS, Painter } from "./paint.js";
 import { duration, moment } from "./view.js";
 
@@ -35,7 +36,7 @@ function paintRows(timeline, width, height) {
   ctx.beginPath();
   ctx.rect(LEFT, 0, width - LEFT, height);
   ctx.clip();
-  timeline.markedKinds.forEach((kind) => painter.marked(kind, 0, height));
+  timeline.markedKinds.forEach((kind) => mark(painter, kind, height));
   /** @type {Map<number, number>} */
   const middle = new Map();
   for (const row of sight) {

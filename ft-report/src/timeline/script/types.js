@@ -18,6 +18,8 @@
  * @property {EventKind[]} events
  * @property {Incident[]} incidents
  * @property {{from: number, to: number, says: string}[]} losses  Where records were lost.
+ * @property {boolean} gaps  Threads have seen gaps in their own time.
+ * @property {boolean} runs  Without the kernel: who ran when is what lies between those gaps.
  * @property {{from: number, to: number}[]} windows  Where every span is there: apart, in the order of time.
  */
 
