@@ -49,7 +49,7 @@ fn a_recording_says_how_far_it_is_and_ends_when_it_is_told_to() {
     assert_eq!((&status["flight_recorder"], &status["lost"]), (&false.into(), &0.into()));
     assert!(status["seconds"].as_f64() > Some(0.0) && status["bytes"].as_u64() > Some(32_000));
     let (_, words, _) = run(&["status", path]);
-    assert!(words.contains(" 1 threads in 1 processes\n"), "{words}");
+    assert!(words.contains(" 1 thread in 1 process\n"), "{words}");
     // By its process, too.
     let pid = program.child.id().to_string();
     assert!(run(&["status", "-p", &pid]).1.starts_with("recording of process "));
