@@ -12,7 +12,9 @@ use c::{Link, build, compilers, run};
 use ft_trace::spool::frame::{Frame, Process};
 use ft_trace::spool::{Reader, Spool};
 use ft_trace::store::Trace;
-use ft_trace::tables::{AsyncSwitch, AsyncTask, PollEnd, SiteKind, SiteRow, TaskEnd, UserEvent};
+use ft_trace::tables::{
+    AsyncSwitch, AsyncTask, PollEnd, Scope, SiteKind, SiteRow, TaskEnd, UserEvent,
+};
 use ft_trace::warning::Warning;
 
 /// Records the program; returns the trace.
@@ -113,6 +115,11 @@ fn fibers_are_tasks_and_their_turns_are_polls() {
             let by_other = mine.iter().filter(|poll| poll.waker_task == Some(other)).count();
             assert_eq!(by_other, 49, "{mine:?}");
         }
+        // Each fiber's scope is its own: neither lies within the other, and who began first ends first.
+        let scopes: Vec<Scope> = trace.rows().map(Result::unwrap).collect();
+        let [first, second] = &scopes[..] else { panic!("{scopes:?}") };
+        assert_eq!((first.depth, second.depth), (0, 0), "{scopes:?}");
+        assert!(first.ts < second.ts && first.ts.0 + first.dur < second.ts.0 + second.dur);
     }
 }
 

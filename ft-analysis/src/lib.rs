@@ -38,12 +38,15 @@
 //! Threads of processes that are not observed exist only as occupants of CPUs.
 //!
 //! A thread's *account* is the running sum of its time by part (running, preempted, blocked, …); where the time of any
-//! interval went is the account at its end minus the account at its begin, so the parts sum to the interval. An interval
+//! interval went is the account at its end minus the account at its begin, so the parts sum to the interval. What begins in
+//! a task, async or a fiber, is that task's ([`Spell`](world::Spell)): of the accounts of the threads that run it by turns only these turns
+//! count, and the rest is *parked*. An interval
 //! whose records may be incomplete is marked ([`Mark`]); what gives no row is counted ([`Tally`]).
 //!
 //! Memory: per observed thread that lives, at most 256 holds with 32 preemptions each, 16 interrupts, 64 culprits
 //! of each part, 65,536 calls of 4096 functions, and for a polling thread 4096 stretches; per thread that waits for a lock or a
-//! CPU, at most 1024 sums; of each process 65,536 locks, as many edges between those, and as many async tasks. Nothing grows
+//! CPU, at most 1024 sums; of each process 65,536 locks, as many edges between those, and as many async tasks; of all, 65,536 scopes, requests and
+//! holds of tasks that no thread runs. Nothing grows
 //! with the length of the trace. `LIMITS.md` lists every bound and what is seen when it bites.
 
 mod analysis;

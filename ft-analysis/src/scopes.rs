@@ -5,7 +5,8 @@
 //!
 //! **Rule.** Per thread, a list of the scopes in which it is. A begin appends; its *depth* is the number of scopes on the
 //! list at that moment. An end takes the newest of its name, wherever it stands. The parts are the account at the end minus
-//! the account at the begin; what an inner scope took is in the outer one, too.
+//! the account at the begin; what an inner scope took is in the outer one, too. What begins in a task leaves the list with
+//! that, and comes to that of the thread that runs the task next ([`Parked`]); its time in between is *parked*.
 //!
 //! **Situations that give no row** are counted by reason, [`Unpaired`].
 //! - *An end without a begin*: begun before the recording, before its sites were switched on, or during a loss.
@@ -14,11 +15,12 @@
 //!
 //! A depth is a lower bound where the thread may be in a scope that was begun unseen (`world/begun.rs`).
 //!
-//! Memory: 256 scopes for each thread that lives.
+//! Memory: 256 scopes for each thread that lives, and what [`Parked`] keeps.
 
 use crate::analysis::Analysis;
 use crate::world::{
-    Began, Change, Nest, Outcome, Over, PerThread, Shares, Site, State, Thread, World,
+    Change, GoesOn, Nest, Outcome, Over, Parked, PerThread, Shares, Site, Spell, State, TaskId,
+    Thread, World,
 };
 use crate::{Rows, Tally};
 use ft_trace::Mark;
@@ -67,10 +69,16 @@ struct Open {
     event: Name,
     depth: i32,
     depth_mark: Mark,
-    began: Began,
+    began: Spell,
     lock_wait_ns: i64,
     /// Who ran while the thread was preempted (not: woken).
     shares: Shares,
+}
+
+impl GoesOn for Open {
+    fn spell(&self) -> Option<&Spell> {
+        Some(&self.began)
+    }
 }
 
 /// The scopes in which a thread is.
@@ -85,6 +93,7 @@ struct OfThread {
 #[derive(Debug, Default)]
 pub struct Scopes {
     open: PerThread<OfThread>,
+    parked: Parked<Open>,
     rows: u64,
     unpaired: Unpaired,
 }
@@ -96,8 +105,15 @@ impl Analysis for Scopes {
             Change::Own { thread, event, site } => match site.kind {
                 SiteKind::ScopeBegin => self.begin(thread, event, site, world),
                 SiteKind::ScopeEnd => self.over(thread, site, world, rows),
+                SiteKind::TaskDrop => self.comes(thread, (site.source, event.arg[0])),
                 _ => {}
             },
+            Change::TaskPoll { thread, poll, .. } => self.comes(thread, poll.task),
+            Change::TaskPolled { thread, poll: Some(poll), how, .. } => {
+                let Some(of) = self.open.get(thread) else { return };
+                let lost = self.parked.leave(thread, poll, how, &mut of.open);
+                self.unpaired.too_many += lost.len() as u64;
+            }
             Change::Dispatched { thread, after: State::Preempted, shares, .. } => {
                 let open = self.open.get(thread).into_iter().flat_map(|of| &mut of.open);
                 open.for_each(|scope| scope.shares.merge(shares));
@@ -108,7 +124,7 @@ impl Analysis for Scopes {
                     scope.lock_wait_ns += world.now() - wait.ts.max(scope.began.ts)
                 });
             }
-            Change::Dropping { thread, why } => self.dropped(thread, why),
+            Change::Dropping { thread, why } => self.dropped(thread, why, world),
             _ => {}
         }
     }
@@ -132,7 +148,7 @@ impl Scopes {
             event: site.event.clone(),
             depth: open.len() as i32,
             depth_mark,
-            began: Began::now(thread, world),
+            began: Spell::now(thread, world),
             lock_wait_ns: 0,
             shares: Shares::default(),
         });
@@ -140,24 +156,41 @@ impl Scopes {
 
     fn over(&mut self, thread: &Thread, site: &Site, world: &World, rows: &mut Rows) {
         let OfThread { open, ended_unseen } = self.open.of(thread);
-        let Some(i) = open.iter().rposition(|scope| scope.event == site.event) else {
+        let is = |scope: &Open| scope.event == site.event;
+        let scope = match open.iter().rposition(is) {
+            Some(at) => Some(open.remove(at)),
+            None if thread.polls.fiber().is_none() => self.parked.one(thread, is),
+            None => None,
+        };
+        let Some(scope) = scope else {
             self.unpaired.end_only += 1;
             *ended_unseen = true;
             return;
         };
         self.rows += 1;
-        rows.scopes.push(row(thread, open.remove(i), world));
+        rows.scopes.push(row(thread, scope, world));
     }
 
-    /// The rows of those in which a thread is, if they ended now.
+    /// A thread runs a task, or drops it: it is in what that has begun.
+    fn comes(&mut self, thread: &Thread, task: TaskId) {
+        if let Some((_, scopes)) = self.parked.come(thread, task) {
+            self.open.of(thread).open.extend(scopes);
+        }
+    }
+
+    /// The rows of those in which a thread is, and tasks that it has run last, if they ended now.
     pub(crate) fn open(&mut self, thread: &Thread, world: &World) -> Vec<Scope> {
         let open = self.open.get(thread).into_iter().flat_map(|of| &of.open);
-        let censored = |scope| Scope { mark: Mark::Censored, ..row(thread, scope, world) };
-        open.map(|scope| censored(scope.clone())).collect()
+        let open = open.chain(self.parked.of_thread(thread));
+        let censored =
+            |scope: &Open| Scope { mark: Mark::Censored, ..row(thread, scope.clone(), world) };
+        open.map(censored).collect()
     }
 
     /// What a thread is in has no end that will be recorded.
-    fn dropped(&mut self, thread: &Thread, why: Over) {
+    fn dropped(&mut self, thread: &Thread, why: Over, world: &World) {
+        let of_tasks = self.parked.drop(thread, why, world).len() as u64;
+        self.unpaired.dropped(of_tasks, why);
         let Some(of) = self.open.get(thread) else { return };
         self.unpaired.dropped(std::mem::take(of).open.len() as u64, why);
     }
@@ -166,6 +199,7 @@ impl Scopes {
 fn row(thread: &Thread, scope: Open, world: &World) -> Scope {
     let (key, ts) = (thread.key, scope.began.ts);
     let lost = world.losses().any_since(key, ts) || thread.doubtful_since(ts);
+    let lost = lost || scope.began.is_doubtful(thread, world);
     let parts = scope.began.parts(thread, world);
     let preempted = parts.is_some_and(|p| p.preempted_ns > 0);
     let preemptor = scope.shares.longest().filter(|_| preempted);

@@ -15,6 +15,7 @@ mod preemptions;
 mod reused;
 mod simulated;
 mod steal;
+mod tasks;
 mod time;
 pub(crate) mod timelines;
 mod turns;
@@ -36,6 +37,7 @@ fn parts(d: &Decomposition) -> String {
         ("soft", d.softirq_ns),
         ("vec", d.vector_ns),
         ("?", d.unexplained_ns),
+        ("park", d.parked_ns),
     ];
     let shown: Vec<_> =
         all.iter().filter(|p| p.1 != 0).map(|p| format!("{}{}", p.0, p.1)).collect();

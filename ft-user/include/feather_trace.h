@@ -22,7 +22,7 @@
  * texts are cut to what is left, and marked. An argument's name in the trace is its expression.
  *
  * FT_BEGIN(name, format, arguments...) and FT_END(name) tell the begin and the end of a piece of work on
- * one thread.
+ * one thread, or in one task.
  *
  * Fibers and coroutines are tasks, each with a number that no other one of the process has at the time, and
  * that is not 0: its address will do.

@@ -27,6 +27,7 @@ import pairs
 import paths
 import places
 import tasks
+import turns
 import what_ifs
 from alter import unnoticed
 from chains import Chains
@@ -49,7 +50,8 @@ def main() -> int:
     end = trace.end()
     cpus = Cpus(trace, end)
     threads = Threads(trace, cpus, end)
-    locks = Locks(trace, threads)
+    whose = turns.Turns(trace)
+    locks = Locks(trace, threads, whose)
     blame.watch(locks, end)
     ledger = ThreadTime(trace, threads, locks)
     inside = places.of_threads(trace, threads)
@@ -58,7 +60,7 @@ def main() -> int:
     critical = paths.Paths(trace, threads, ledger, async_tasks)
     faults = 0
     tables = [
-        holds.table(locks, threads),
+        holds.table(locks, threads, whose),
         blame.table(locks, threads),
         blame.unfinished(locks, threads),
         held_up.table(locks, threads),
@@ -78,7 +80,7 @@ def main() -> int:
         ledger,
         places.table(trace, threads, inside, ledger),
         pairs.table(trace, threads, critical, inside),
-        *paths.tables(trace, threads, critical),
+        *paths.tables(trace, threads, critical, whose),
         *async_tasks.tables(),
         histograms.table(directory),
     ]

@@ -106,7 +106,8 @@ def with_locks(delays: list[Delay], holds: list[Hold], gone: int | None) -> list
     times = []
     for _, _, begins, what in sorted(changes, key=lambda change: change[:2]):
         if isinstance(what, Delay):
-            times += [Time(what, list(held))] if held else []
+            here = [hold for hold in held if hold.is_on(what.start)]
+            times += [Time(what, here)] if here else []
         elif begins:
             held.append(what)
         else:

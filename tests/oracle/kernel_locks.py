@@ -68,7 +68,8 @@ def holding(holds: list[Hold], wait: Contention, locks: Locks) -> dict[str, Want
 
     def is_held(hold: Hold) -> bool:
         over = [at.ts for at in (hold.end, hold.dropped, hold.left) if at]
-        return hold.kind != SEMAPHORE and hold.start.ts < wait.ts and all(ts >= wait.ts for ts in over)
+        is_of_lock = hold.kind != SEMAPHORE and hold.is_on(wait.ts)
+        return is_of_lock and hold.start.ts < wait.ts and all(ts >= wait.ts for ts in over)
 
     held = sorted((hold for hold in holds if is_held(hold)), key=lambda hold: hold.start)
     if not held:

@@ -40,7 +40,8 @@ def table(trace: Trace, locks: Locks, threads: Threads) -> Table:
         waits: list[Wait] = []
         for _, _, _, begins, what in sorted(own, key=lambda change: change[:3]):
             if isinstance(what, (Chain, Sample)):
-                expected += rows(what, held, waits, locks, threads)
+                here = [hold for hold in held if hold.is_on(what.ts)]
+                expected += rows(what, here, waits, locks, threads)
             elif isinstance(what, Hold):
                 held = [*held, what] if begins else [hold for hold in held if hold is not what]
             else:

@@ -11,6 +11,7 @@ from typing import Iterator, NamedTuple
 
 from tables import Loss, Task, Trace, UserEvent
 from threads import DEAD, Threads
+from turns import Id, Time, Turns
 
 Lock = tuple[int, int]  # process, address
 
@@ -49,6 +50,15 @@ class Hold:
     left: At | None = None
     # What its release tells of a time-slice extension.
     slice: str = "none"
+    # The task in which it began, and the thread that released it.
+    task: Id | None = None
+    ended_by: int | None = None
+    # Of one of a task, when which thread ran that.
+    times: list[Time] = field(default_factory=list)
+
+    def is_on(self, ts: int) -> bool:
+        """Whether a thread holds it at a time, and no task that none runs."""
+        return self.task is None or any(since <= ts < until for _, since, until in self.times)
 
 
 @dataclass(eq=False)
@@ -85,8 +95,8 @@ class Step(NamedTuple):
 class Locks:
     """All holds and waits of a trace."""
 
-    def __init__(self, trace: Trace, threads: Threads) -> None:
-        self.trace = trace
+    def __init__(self, trace: Trace, threads: Threads, turns: Turns) -> None:
+        self.trace, self.turns = trace, turns
         self.holds: list[Hold] = []
         self.waits: list[Wait] = []
         self.steps: list[Step] = []
@@ -116,6 +126,9 @@ class Locks:
                 HANDLERS[site.kind](self, event, At(event.ts, order))
         for _, _, what in coming:
             self.interrupt(what, len(trace.events))
+        for hold in self.holds:
+            over = hold.end or hold.dropped
+            hold.times = turns.times(hold.start.order, over.order if over else len(trace.events) - 1)
         for tid, held in self.open.items():
             for hold in held if tid in self.gone else ():
                 hold.left = At(self.gone[tid], -1)
@@ -154,9 +167,15 @@ class Locks:
         where = f"{Path(call.file).name}:{call.line}" if call.file else in_object
         return f"{call.symbol} ({where})" if call.symbol else in_object
 
-    def locks_of(self, tid: int) -> list[Hold]:
-        """What a thread holds that is no semaphore."""
-        return [hold for hold in self.open.get(tid, []) if hold.kind != SEMAPHORE]
+    def held_at(self, tid: int, order: int) -> list[Hold]:
+        """What a thread holds at an event of its own: itself, and the tasks that it runs."""
+        of_tasks = [hold for held in self.open.values() for hold in held if hold.task in self.turns.running[order]]
+        own = [hold for hold in self.open.get(tid, []) if hold.task is None]
+        return sorted([*own, *of_tasks], key=lambda hold: hold.start)
+
+    def locks_of(self, tid: int, order: int) -> list[Hold]:
+        """What of it is no semaphore."""
+        return [hold for hold in self.held_at(tid, order) if hold.kind != SEMAPHORE]
 
     def drop(self, hold: Hold, at: At) -> None:
         """Nobody knows of a hold any more."""
@@ -178,7 +197,7 @@ class Locks:
                 del self.waiting[tid]
 
     def waits_for(self, event: UserEvent, at: At) -> None:
-        depth = len(self.locks_of(event.tid))
+        depth = len(self.locks_of(event.tid, at.order))
         kind, lock = kind_of(event), (event.pid, event.arg0)
         wait = Wait(event.tid, lock, kind, event.site, self.place(event), at, depth)
         self.waiting[event.tid] = wait
@@ -213,12 +232,14 @@ class Locks:
         held = self.open.setdefault(event.tid, [])
         lock, place = (event.pid, event.arg0), self.place(event)
         kind = "mutex" if condition else kind_of(event)
-        for before in [hold for hold in held if hold.lock == lock and not kind.endswith("-read")]:
+        mine = self.held_at(event.tid, at.order)
+        for before in [hold for hold in mine if hold.lock == lock and not kind.endswith("-read")]:
             # Only a shared lock can be acquired twice: a release is missing.
             self.drop(before, at)
         wait_ns, place_id = at.ts - since, event.arg1
-        before = self.locks_of(event.tid)
+        before = self.locks_of(event.tid, at.order)
         hold = Hold(event.tid, lock, kind, event.site, place, at, len(before), wait_ns, condition, before, place_id)
+        hold.task = self.turns.task(at.order)
         held.append(hold)
         self.holds.append(hold)
         self.steps.append(Step(at, None, hold, True))
@@ -241,13 +262,15 @@ class Locks:
             yield start, until or end, tid, f"condition of {self.name(lock)}"
 
     def ends(self, event: UserEvent, at: At, condition: bool) -> None:
-        held = self.open.get(event.tid, [])
-        mine = [hold for hold in held if hold.lock == (event.pid, event.arg0)]
+        lock = (event.pid, event.arg0)
+        mine = [hold for hold in self.held_at(event.tid, at.order) if hold.lock == lock]
+        # Another task of the thread may release it.
+        mine = mine or [hold for hold in self.open.get(event.tid, []) if hold.lock == lock]
         if mine:
-            mine[-1].end = at
+            mine[-1].end, mine[-1].ended_by = at, event.tid
             mine[-1].condition |= condition
             mine[-1].slice = "none" if condition else EXTENSIONS.get(event.arg2, "none")
-            held.remove(mine[-1])
+            self.open[mine[-1].tid].remove(mine[-1])
             self.steps.append(Step(at, None, mine[-1], False))
         else:
             lock = (event.pid, event.arg0)

@@ -9,14 +9,15 @@ import json
 import re
 from bisect import bisect_left, bisect_right, insort
 from itertools import groupby, pairwise
-from typing import Iterator, NamedTuple
+from typing import Callable, Iterator, NamedTuple
 
 from compare import Anything, Expected, OneOf, Table, Wanted, Within
 from holds import EXACT, LOWER_BOUND, agent, decomposition
 from ledger import ThreadTime
 from tables import Irq, Probe, Trace, UserEvent, Waking
 from tasks import Life, Poll, Said, Tasks
-from threads import IRQ_PARTS, PARTS, UNSEEN, WAITS, Stretch, Threads
+from threads import IRQ_PARTS, OF_TASKS, UNSEEN, WAITS, Stretch, Threads
+from turns import Turns
 
 # Requests of a kind whose path is stored: those that were among so many slowest when they ended.
 SLOWEST = 100
@@ -312,7 +313,7 @@ class Paths:
         return pieces
 
 
-def found(trace: Trace) -> Iterator[Request]:
+def found(trace: Trace, turns: Turns) -> Iterator[Request]:
     """The requests of a trace, in the order of their ends."""
     counts = json.loads((trace.directory / "analysis.json").read_text()).get("requests", {})
     asked = counts.get("asked", [])
@@ -325,6 +326,13 @@ def found(trace: Trace) -> Iterator[Request]:
     answered: dict[int, int] = {}
     # Of each thread, what it is in: name, the kind that was asked for, the event; and what has a key.
     inside: dict[int, list[tuple[str, int | None, UserEvent, bool]]] = {}
+    place = {id(event): at for at, event in enumerate(trace.events)}
+
+    def newest(own: list, at: int, fits: Callable[[tuple], bool]) -> int | None:
+        """Of what a thread is in: its own, and that of tasks that it runs; outside of fibers, that of others that it ran last, too."""
+        mine = [i for i, entry in enumerate(own) if fits(entry)]
+        here = [i for i in mine if turns.task(place[id(own[i][2])]) in (None, *turns.running[at])]
+        return max(here or ([] if turns.fibers[at] else mine), default=None, key=lambda i: own[i][2].ts)
     keyed: dict[tuple[int, int], list[UserEvent]] = {}
 
     def key_of(event: UserEvent, key: str | None) -> int | None:
@@ -358,12 +366,21 @@ def found(trace: Trace) -> Iterator[Request]:
         site = trace.sites.get(row.site)
         if site is None:
             continue
-        own = inside.setdefault(row.tid, [])
+        own, at_event = inside.setdefault(row.tid, []), place[id(row)]
+        if site.kind in ("task_poll", "task_switch", "task_drop"):
+            # The task brings along what it has begun.
+            task = (row.pid, site.source, row.arg0)
+            for theirs in inside.values():
+                brought = [entry for entry in theirs if turns.task(place[id(entry[2])]) == task]
+                for entry in brought:
+                    theirs.remove(entry)
+                    own.append(entry)
         if site.kind == "scope_begin":
-            is_one = not any(scope for *_, scope in own) or row.event in named
+            around = [entry for entry in own if turns.task(place[id(entry[2])]) in (None, *turns.running[at_event])]
+            is_one = not any(scope for *_, scope in around) or row.event in named
             own.append((row.event, None if is_one else -1, row, True))
         elif site.kind == "scope_end":
-            at = next((i for i in reversed(range(len(own))) if own[i][3] and own[i][0] == row.event), None)
+            at = newest(own, at_event, lambda entry: entry[3] and entry[0] == row.event)
             if at is not None:
                 name, kind, begin, _ = own.pop(at)
                 if kind is None:
@@ -391,7 +408,7 @@ def found(trace: Trace) -> Iterator[Request]:
                 else:
                     keyed.setdefault((number, key), []).append(row)
             elif row.event == kind["end"] and kind["key"] is None:
-                at = next((i for i in reversed(range(len(own))) if own[i][:2] == (name, number)), None)
+                at = newest(own, at_event, lambda entry: entry[:2] == (name, number))
                 if at is not None:
                     yield Request(name, None, own.pop(at)[2], row)
             elif row.event == kind["end"] and (open_ := keyed.get((number, key))):
@@ -525,12 +542,13 @@ class Tiled(Table):
         return table, same
 
 
-def tables(trace: Trace, threads: Threads, paths: Paths) -> list[Table]:
+def tables(trace: Trace, threads: Threads, paths: Paths, turns: Turns) -> list[Table]:
     """Both tables."""
     waits_for_room = any(site.kind == "ring_wait" for site in trace.sites.values())
     slowest: dict[str, list[int]] = {}
     requests, pieces, unjudged = [], [], set()
-    for number, request in enumerate(found(trace)):
+    place = {id(event): at for at, event in enumerate(trace.events)}
+    for number, request in enumerate(found(trace, turns)):
         start, end, tid = request.begin.ts, request.end.ts, request.end.tid
         dur = end - start
         longest = slowest.setdefault(request.kind, [])
@@ -539,7 +557,13 @@ def tables(trace: Trace, threads: Threads, paths: Paths) -> list[Table]:
         path = paths.of(request) if trace.switches else None
         caused = isinstance(request.begin, Cause)
         stayed = tid == request.begin.tid and request.begin.pid == request.end.pid and not caused
-        parts, shares = threads.parts(tid, start, end), threads.occupants(tid, start, end)
+        times, judged = [(tid, start, end)], True
+        ends = place.get(id(request.begin)), place.get(id(request.end))
+        if not caused and None not in ends and (task := turns.task(ends[0])) is not None:
+            around = turns.running[ends[1]]
+            stayed = task in around if around and request.begin.pid == request.end.pid else stayed
+            times, judged = turns.times(*ends), turns.judged(ends[0])
+        parts, shares = turns.parts(threads, times, dur), turns.occupants(threads, times)
         doubtful = parts.doubtful_ns or parts.doubtful_edge or shares.doubtful_ns
         unknown = any(piece.unsure for piece in path or ())
         if path is None and slow:
@@ -564,12 +588,14 @@ def tables(trace: Trace, threads: Threads, paths: Paths) -> list[Table]:
             "end_pid": request.end.pid,
             "end_tid": tid,
             "end_comm": threads.named(tid),
-            **(decomposition(parts) if stayed else {f"{part}_ns": None for part in PARTS}),
+            **(decomposition(parts) if stayed else {f"{part}_ns": None for part in OF_TASKS}),
             "agent_ns": agent(shares, threads) if stayed else None,
             **sums(path, threads.agents),
             "path_mark": (LOWER_BOUND if unknown else EXACT) if sure else Anything(),
             "mark": EXACT if exact and not doubtful else Anything(),
         }
+        if not judged:
+            values |= {name: Anything() for name in (*decomposition(parts), "agent_ns", "mark")}
         requests.append(Expected(values))
         for piece in path if path and slow else ():
             names, numbers = zip(*piece.culprits)

@@ -11,6 +11,8 @@ from cpus import Cpus, Shares, kernel_losses, missed_interrupts, touched
 from tables import Irq, Migrate, Switch, Trace, Waking
 
 PARTS = ["running", "preempted", "dispatch", "blocked", "hardirq", "softirq", "vector", "unexplained"]
+# Of an interval of a task, all of them: in what is parked no thread ran the task.
+OF_TASKS = [*PARTS, "parked"]
 # The parts in which a thread could run and did not.
 WAITS = ("preempted", "dispatch")
 # `state` of a thread that runs although no switch let it.

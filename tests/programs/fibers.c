@@ -1,4 +1,4 @@
-/* Two fibers on one thread, which hand the CPU to each other a known number of times. */
+/* Two fibers on one thread, which hand the CPU to each other a known number of times, each within a scope. */
 #include <feather_trace.h>
 #include <stdio.h>
 #include <ucontext.h>
@@ -9,17 +9,20 @@ static ucontext_t scheduler, fibers[2];
 static char stacks[2][65536];
 
 static void run(int self) {
+    FT_BEGIN("fibers.run", "");
     for (int turn = 0; turn < TURNS; ++turn) {
         if (turn > 0) FT_TASK_WAKE(&fibers[1 - self]);
         FT_TASK_SWITCH(0);
         swapcontext(&fibers[self], &scheduler);
     }
+    FT_END("fibers.run");
     FT_TASK_END(&fibers[self]);
 }
 
 int main(void) {
     ft_init();
     ft_enable("async.*");
+    ft_enable("fibers.*");
     for (int i = 0; i < 2; ++i) {
         getcontext(&fibers[i]);
         fibers[i].uc_stack.ss_sp = stacks[i];

@@ -27,7 +27,7 @@ SHOWN = {"int64": I64, "int32": I32, "bool": BOOL, "double": F64, "text": NAME}
 # A table that has these and `dur` has a decomposition in each row.
 PARTS = [
     f"{part}_ns"
-    for part in ("running", "preempted", "dispatch", "blocked", "hardirq", "softirq", "vector", "unexplained")
+    for part in ("running", "preempted", "dispatch", "blocked", "hardirq", "softirq", "vector", "unexplained", "parked")
 ]
 
 # What else belongs to the sum.

@@ -13,7 +13,7 @@ from typing import Callable, Iterable
 
 import pyarrow.dataset
 
-PARTS = ["running", "preempted", "dispatch", "blocked", "hardirq", "softirq", "vector", "unexplained"]
+PARTS = ["running", "preempted", "dispatch", "blocked", "hardirq", "softirq", "vector", "unexplained", "parked"]
 # A wake-up is counted as later than each of these, ns.
 LATE = [1_000_000, 5_000_000, 10_000_000, 50_000_000]
 

@@ -48,6 +48,12 @@ impl Analysis for Holds {
                 rows.critical_sections.push(row);
             }
             Change::HoldLost { thread, hold } => drop(self.over(thread, hold)),
+            Change::HoldMoved { from: Some(from), thread, hold } => {
+                let shares = self.over(from, hold);
+                if !shares.is_empty() {
+                    self.displaced.of(thread).push((hold.id, shares));
+                }
+            }
             _ => {}
         }
     }
@@ -86,7 +92,9 @@ impl Holds {
 /// The row of a hold that ends now.
 pub(crate) fn row(thread: &Thread, hold: &Hold, shares: &Shares, world: &World) -> CriticalSection {
     let (context, key, ts) = (world.context(), thread.key, hold.began.ts);
-    let lost = world.losses().any_since(key, ts) || thread.doubtful_since(ts);
+    let lost = world.losses().any_since(key, ts)
+        || thread.doubtful_since(ts)
+        || hold.began.is_doubtful(thread, world);
     let mark = Mark::lower_bound_if(lost || !shares.is_exact()).max(thread.disturbed.mark(ts));
     let parts = hold.began.parts(thread, world);
     let preempted = parts.is_some_and(|p| p.preempted_ns > 0);

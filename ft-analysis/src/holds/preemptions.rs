@@ -113,7 +113,10 @@ impl Analysis for Preemptions {
             Change::Released { thread, hold: Some(hold), .. } => {
                 self.over(thread, hold, true, world, rows);
             }
-            Change::HoldLost { thread, hold } => self.over(thread, hold, false, world, rows),
+            Change::HoldLost { thread, hold }
+            | Change::HoldMoved { from: Some(thread), hold, .. } => {
+                self.over(thread, hold, false, world, rows);
+            }
             _ => {}
         }
     }

@@ -108,7 +108,8 @@ impl Analysis for WhatIfs {
                     rows.what_ifs.push(row(thread, hold, &held_up, world));
                 }
             }
-            Change::HoldLost { thread, hold } => {
+            Change::HoldLost { thread, hold }
+            | Change::HoldMoved { from: Some(thread), hold, .. } => {
                 self.unreleased += u64::from(self.over(thread, hold).is_some());
             }
             _ => {}

@@ -10,7 +10,7 @@
 //!
 //! **Rule.** Scopes, calls, and events without a key are a list for each thread: an end takes the newest begin of its name,
 //! and of a call that of its place in the stack. Of events with a key, an end takes the newest begin of that key, of its own
-//! process if there is one.
+//! process if there is one. What begins without a key in a task goes with the task, as scopes do ([`Parked`]).
 //!
 //! **Whom to believe.** A request with a key may begin in one process and end in another, and no record says which
 //! processes belong together, or to whom: an end without a begin of its own process ends the one of any other. So a program
@@ -53,7 +53,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
 
 use crate::analysis::Analysis;
-use crate::world::{self, Change, Left, Over, PerThread, Site, Thread, Unknown, World};
+use crate::world::{self, Change, Left, Over, Parked, PerThread, Site, Thread, Unknown, World};
 use crate::{Rows, Tally, Unpaired};
 use ft_trace::Mark;
 use ft_trace::event::LeanUserEvent;
@@ -112,6 +112,7 @@ impl RequestCounts {
 #[derive(Debug, Default)]
 pub struct Requests {
     threads: PerThread<Vec<Open>>,
+    parked: Parked<Open>,
     keyed: Keyed,
     /// When requests that go on began, and which they are.
     open: BTreeSet<(i64, u64)>,
@@ -140,6 +141,9 @@ impl Analysis for Requests {
     fn see(&mut self, change: &Change<'_>, world: &World, rows: &mut Rows) {
         match *change {
             Change::Own { thread, event, site } => {
+                if site.kind == SiteKind::TaskDrop {
+                    self.comes(thread, (site.source, event.arg[0]));
+                }
                 if site.kind.is_of_task() {
                     self.tasks.own(thread, event, site, self.needed(), world);
                 }
@@ -147,8 +151,12 @@ impl Analysis for Requests {
             }
             Change::TaskPoll { thread, event, poll } => {
                 self.tasks.begins(thread, event, poll, self.needed(), world);
+                self.comes(thread, poll.task);
             }
             Change::TaskPolled { thread, event, task, poll, how } => {
+                if let Some(poll) = poll {
+                    self.leaves(thread, poll, how);
+                }
                 let needed = self.needed();
                 // When one of too many ended is not known.
                 if let Some(poll) = poll.filter(|_| how != Left::TooMany) {
@@ -185,7 +193,7 @@ impl Analysis for Requests {
                 if why == Over::Exec {
                     self.tasks.process_over(thread.process, self.needed(), world.now());
                 }
-                self.dropped(thread, why);
+                self.dropped(thread, why, world);
             }
             Change::Ended { thread, .. } if world.is_alone(thread) => {
                 self.tasks.process_over(thread.process, self.needed(), world.now());
@@ -227,10 +235,8 @@ impl Requests {
                 self.push(thread, open, world);
             }
             SiteKind::ScopeEnd => {
-                let open = self.threads.of(thread);
-                let newest = open.iter().rposition(|open| open.scope && open.name == site.event);
-                if let Some(at) = newest {
-                    let open = open.remove(at);
+                let is = |open: &Open| open.scope && open.name == site.event;
+                if let Some(open) = self.take(thread, is) {
                     self.over(thread, open, None, world, rows);
                 }
             }
@@ -249,7 +255,9 @@ impl Requests {
                 Does::Ends => {
                     let found = match key {
                         Some(key) => self.keyed.take_newest((role.kind, key), thread.key.pid),
-                        None => self.take(thread, role.kind),
+                        None => self.take(thread, |open| {
+                            open.probe.is_none() && !open.scope && open.asked == Some(role.kind)
+                        }),
                     };
                     match found {
                         Some(open) => self.over(thread, open, key, world, rows),

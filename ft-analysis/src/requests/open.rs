@@ -7,7 +7,7 @@ use super::keyed::Key;
 use super::probes::Probed;
 use crate::analysis::Analysis;
 use crate::scopes::MAX_OPEN;
-use crate::world::{Began, Over, Thread, World};
+use crate::world::{GoesOn, Left, Over, Poll, Spell, TaskId, Thread, World};
 
 /// A request that goes on, or a scope within one.
 #[derive(Debug)]
@@ -29,13 +29,35 @@ pub(super) struct Open {
     pub(super) ts: i64,
     /// Since when a cause would have counted in its place, had it been recorded; of what is no reaction, when it began.
     pub(super) oldest_since: i64,
-    /// The account of its thread then; `None`: that has not begun it itself.
-    pub(super) began: Option<Began>,
+    /// The account of its thread, or task, then; `None`: that has not begun it itself.
+    pub(super) began: Option<Spell>,
     /// Its place among those that go on.
     pub(super) nth: u64,
 }
 
+impl GoesOn for Open {
+    fn spell(&self) -> Option<&Spell> {
+        self.began.as_ref()
+    }
+}
+
 impl Requests {
+    /// A thread runs a task, or drops it: it is in what that has begun.
+    pub(super) fn comes(&mut self, thread: &Thread, task: TaskId) {
+        if let Some((_, open)) = self.parked.come(thread, task) {
+            self.threads.of(thread).extend(open);
+        }
+    }
+
+    /// A thread has left a poll, and what its task has begun.
+    pub(super) fn leaves(&mut self, thread: &Thread, poll: &Poll, how: Left) {
+        let Some(open) = self.threads.get(thread) else { return };
+        for lost in self.parked.leave(thread, poll, how, open) {
+            self.counts.unpaired.too_many += u64::from(!lost.inner);
+            self.forget(&lost);
+        }
+    }
+
     pub(super) fn begins(
         &mut self,
         thread: &Thread,
@@ -55,7 +77,7 @@ impl Requests {
             comm: thread.comm.clone(),
             ts: world.now(),
             oldest_since: world.now(),
-            began: Some(Began::now(thread, world)),
+            began: Some(Spell::now(thread, world)),
             nth: self.begun,
         }
     }
@@ -86,10 +108,14 @@ impl Requests {
         }
     }
 
-    pub(super) fn take(&mut self, thread: &Thread, asked: usize) -> Option<Open> {
+    /// The newest of these in which a thread is.
+    pub(super) fn take(&mut self, thread: &Thread, is: impl Fn(&Open) -> bool) -> Option<Open> {
         let all = self.threads.of(thread);
-        let is = |open: &Open| open.probe.is_none() && !open.scope && open.asked == Some(asked);
-        all.iter().rposition(is).map(|at| all.remove(at))
+        match all.iter().rposition(&is) {
+            Some(at) => Some(all.remove(at)),
+            None if thread.polls.fiber().is_none() => self.parked.one(thread, is),
+            None => None,
+        }
     }
 
     pub(super) fn push_keyed(&mut self, key: Key, open: Open, world: &World) {
@@ -105,8 +131,9 @@ impl Requests {
 
     /// What a thread is in has no end that will be recorded; but the kernel tells of calls of probed functions, whatever of
     /// the thread's own events is lost.
-    pub(super) fn dropped(&mut self, thread: &Thread, why: Over) {
-        let open = self.remove(thread, |open| why != Over::Loss || open.probe.is_none());
+    pub(super) fn dropped(&mut self, thread: &Thread, why: Over, world: &World) {
+        let mut open = self.remove(thread, |open| why != Over::Loss || open.probe.is_none());
+        open.extend(self.parked.drop(thread, why, world));
         let n = open.iter().filter(|open| !open.inner).count() as u64;
         self.counts.unpaired.dropped(n, why);
         open.iter().for_each(|open| self.forget(open));

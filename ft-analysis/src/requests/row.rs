@@ -41,7 +41,12 @@ pub(super) fn row(
     let (end, ts) = (thread.key, open.ts);
     // A number that was given to another thread meanwhile is not the same.
     let stayed = end == open.thread && thread.spent.first() <= ts;
-    let began = open.began.filter(|_| stayed);
+    let began = open.began.filter(|began| match began.task() {
+        Some(task) if end.pid == open.thread.pid && !thread.polls.is_empty() => {
+            thread.polls.is_in(task)
+        }
+        _ => stayed,
+    });
     let asked = open.asked.map(|asked| &world.context().asked()[asked]);
     // Of a reaction, causes and answers of any thread may be missing.
     let cause = asked.and_then(|kind| kind.cause);
@@ -50,7 +55,8 @@ pub(super) fn row(
     });
     let lost = [end, open.thread].iter().any(|&key| world.losses().any_since(key, ts))
         || open.probe.is_some() && world.losses().probes_since(ts)
-        || lost_of_anybody;
+        || lost_of_anybody
+        || began.is_some_and(|began| began.is_doubtful(thread, world));
     let sum = |is: &dyn Fn(&Piece) -> bool| {
         path.map(|path| path.iter().filter(|piece| is(piece)).map(Piece::len_ns).sum())
     };

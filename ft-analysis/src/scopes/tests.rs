@@ -2,10 +2,12 @@ use super::*;
 use crate::timeline::{EXTREMES, every_payload, run};
 use crate::{Context, Run, timeline};
 
+mod tasks;
+
 /// `a outer0 10+20 run15 pre5 by X5 wait3`, with `>=` before a depth that is a lower bound, and the mark.
 fn text(r: &Scope) -> String {
-    let parts = r.parts.map_or([0; 8], |p| p.to_array());
-    let names = ["run", "pre", "dis", "blk", "hard", "soft", "vec", "?"];
+    let parts = r.parts.map_or([0; 9], |p| p.to_array());
+    let names = ["run", "pre", "dis", "blk", "hard", "soft", "vec", "?", "park"];
     let parts = names.iter().zip(parts).filter(|(_, ns)| *ns != 0);
     let parts: String = parts.map(|(name, ns)| format!(" {name}{ns}")).collect();
     let by = r.preemptor_comm.as_ref().zip(r.preemptor_ns);

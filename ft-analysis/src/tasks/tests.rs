@@ -10,7 +10,7 @@ fn marked(mark: Mark) -> String {
 }
 
 fn parts(parts: Option<Decomposition>) -> String {
-    let parts = parts.map_or([0; 8], Decomposition::to_array);
+    let parts = parts.map_or([0; 9], Decomposition::to_array);
     let names = ["run", "pre", "dis", "blk", "hard", "soft", "vec", "?"];
     let parts = names.iter().zip(parts).filter(|(_, ns)| *ns != 0);
     parts.map(|(name, ns)| format!(" {name}{ns}")).collect()

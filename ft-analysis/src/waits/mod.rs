@@ -61,6 +61,12 @@ impl Analysis for Waits {
                 self.gains.forget(thread, hold);
                 self.free(thread, hold.lock, Some(hold), None, world);
             }
+            Change::HoldMoved { from, thread, hold } if !hold.is_semaphore() => {
+                self.queues.changed(hold.lock, &Here::of(thread, world));
+                if let Some(from) = from {
+                    self.gains.forget(from, hold);
+                }
+            }
             Change::Queued { thread } => self.queued(thread, world),
             Change::Switched { prev: Some(thread), .. } | Change::Waking { thread, .. } => {
                 self.look(thread, world, None);

@@ -188,6 +188,15 @@ pub enum Change<'a> {
         /// No lock was acquired after it and is still held.
         in_order: bool,
     },
+    /// A task that holds a lock or a semaphore is run by another thread than before.
+    HoldMoved {
+        /// The thread that has run it last, if it lives.
+        from: Option<&'a Thread>,
+        /// The thread that runs it now.
+        thread: &'a Thread,
+        /// The hold.
+        hold: &'a Hold,
+    },
     /// A hold is over, and its end was not recorded.
     HoldLost {
         /// The thread; it is not known to hold it.

@@ -23,7 +23,7 @@
 //! **A condition wait** releases its lock and acquires it again: two holds, both marked. The time between
 //! is a wait for the condition, not for the lock, and counts as no lock's wait.
 
-use super::parts::Began;
+use super::turns::Spell;
 use ft_trace::Mark;
 use ft_trace::ids::{Name, SiteId};
 use ft_trace::tables::{LockKind, SliceOutcome};
@@ -73,7 +73,7 @@ const MAX_HELD: usize = 256;
 pub struct Hold {
     /// No two holds of a trace have the same.
     pub(crate) id: u64,
-    pub(crate) began: Began,
+    pub(crate) began: Spell,
     pub(crate) lock: i64,
     /// `ft_user::layout::place_word` of the acquisition.
     pub(crate) word: i64,
@@ -98,7 +98,7 @@ impl Hold {
 #[derive(Clone, Debug)]
 pub(crate) struct Acquisition {
     pub(crate) id: u64,
-    pub(crate) began: Began,
+    pub(crate) began: Spell,
     pub(crate) lock: i64,
     pub(crate) word: i64,
     pub(crate) site: SiteId,
@@ -232,6 +232,21 @@ impl Held {
             slice: SliceOutcome::None,
         });
         over
+    }
+
+    /// Takes all that is held, to put back what stays.
+    pub(crate) fn take_all(&mut self) -> Vec<Hold> {
+        std::mem::take(&mut self.held)
+    }
+
+    /// These are held, too: by a task that the thread runs now.
+    pub(crate) fn put_back(&mut self, holds: Vec<Hold>) {
+        if self.held.is_empty() {
+            self.held = holds;
+        } else {
+            self.held.extend(holds);
+            self.held.sort_by_key(|hold| hold.id);
+        }
     }
 
     /// What is held, without semaphores.

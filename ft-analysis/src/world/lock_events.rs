@@ -5,6 +5,7 @@ use super::held::{Acquisition, Ended, Hold, SEMAPHORE, Wait};
 use super::locks::Holder;
 use super::parts::Began;
 use super::threads::Slot;
+use super::turns::Spell;
 use super::{Change, Outcome, Over, World};
 use crate::analysis::{Analysis, Audience};
 use ft_trace::event::LeanUserEvent;
@@ -22,13 +23,16 @@ impl World {
         to: &mut Audience<'_, A>,
     ) {
         let (ts, lock) = (self.now, e.arg[0]);
+        if matches!(what, SiteKind::LockRelease | SiteKind::CondWait) {
+            self.comes_back(slot, lock);
+        }
         let thread = &mut self.threads[slot];
         let bad = &mut self.tally.incomplete;
         match what {
             SiteKind::LockWait => self.lock_wait(slot, e, kind, to),
             SiteKind::LockAcquire | SiteKind::CondWake => {
                 self.holds += 1;
-                let (id, began) = (self.holds, Began::at(ts, thread));
+                let (id, began) = (self.holds, Spell::of(thread, Began::at(ts, thread)));
                 let depth_mark = thread.begun.mark(Nest::Locks);
                 let a =
                     Acquisition { id, began, lock, word: e.arg[1], site: e.site, kind, depth_mark };
@@ -159,11 +163,22 @@ impl World {
         if why != Over::Trace {
             to.tell(self, Change::Dropping { thread: &self.threads[slot], why });
         }
+        let mut parked = std::mem::take(&mut self.parked);
+        let of_tasks = parked.drop(&self.threads[slot], why, self);
+        self.parked = parked;
         let thread = &mut self.threads[slot];
-        thread.polls.clear();
+        for poll in thread.polls.clear() {
+            // What its turn has taken is not known.
+            self.turns.forget(thread.process, poll.task);
+        }
         let bad = &mut self.tally.incomplete;
+        let locks = of_tasks.iter().filter(|hold| !hold.is_semaphore()).count() as u64;
+        match why {
+            Over::Loss => bad.held_at_loss += locks,
+            _ => bad.never_released += locks,
+        }
         let wait = thread.locks.waiting().cloned();
-        let holds = match why {
+        let mut holds = match why {
             Over::Loss => thread.locks.lose(bad),
             _ => thread.locks.end(bad),
         };
@@ -172,17 +187,29 @@ impl World {
             Over::Exec => thread.begun.anew(self.now),
             Over::Thread | Over::Trace => {}
         }
-        let (process, tid) = (thread.process, thread.key.tid);
-        for hold in &holds {
+        holds.extend(of_tasks);
+        self.lose_holds(slot, &holds, why, to);
+        if let Some(wait) = wait {
+            self.wait_over(slot, &wait, Outcome::Over(why), to);
+        }
+    }
+
+    /// The ends of these will not be recorded.
+    pub(super) fn lose_holds<A: Analysis>(
+        &mut self,
+        slot: Slot,
+        holds: &[Hold],
+        why: Over,
+        to: &mut Audience<'_, A>,
+    ) {
+        let (process, tid) = (self.threads[slot].process, self.threads[slot].key.tid);
+        for hold in holds {
             match why {
                 _ if hold.is_semaphore() => {}
                 Over::Thread | Over::Trace => self.locks.abandoned(process, hold.lock, tid),
                 Over::Exec | Over::Loss => _ = self.locks.released(process, hold.lock, tid),
             }
             to.tell(self, Change::HoldLost { thread: &self.threads[slot], hold });
-        }
-        if let Some(wait) = wait {
-            self.wait_over(slot, &wait, Outcome::Over(why), to);
         }
     }
 }

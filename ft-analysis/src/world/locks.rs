@@ -106,7 +106,7 @@ impl Overlaps {
 }
 
 /// A process that has locks, or had.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Process(usize);
 
 #[derive(Debug)]
@@ -224,6 +224,14 @@ impl Locks {
                 None
             }
             None => lock.displaced,
+        }
+    }
+
+    /// A task that holds a lock has gone from one thread to another.
+    pub(crate) fn moved(&mut self, process: Process, lock: i64, (from, to): (Tid, Tid)) {
+        let holders = self.lock_mut(process, lock).into_iter().flat_map(|lock| &mut lock.holders);
+        if let Some(holder) = holders.rev().find(|holder| holder.tid == from) {
+            (holder.tid, holder.gone) = (to, false);
         }
     }
 

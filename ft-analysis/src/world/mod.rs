@@ -22,6 +22,7 @@ mod locks;
 mod log;
 mod losses;
 mod overhead;
+mod parked;
 mod parts;
 mod per_cpu;
 mod places;
@@ -32,6 +33,7 @@ mod spans;
 mod spent;
 mod sums;
 mod threads;
+mod turns;
 mod user_events;
 mod wakes;
 
@@ -51,6 +53,9 @@ pub use locks::Overlaps;
 pub(crate) use locks::{Holder, Process};
 pub use log::{Occupancy, Stretch};
 pub use overhead::{HeldUp, Overhead};
+#[cfg(test)]
+pub(crate) use parked::MAX_PARKED;
+pub(crate) use parked::{GoesOn, Parked};
 pub use parts::Began;
 pub(crate) use per_cpu::{PerCpu, index as cpu_index};
 pub(crate) use places::{At, Sum as PlaceSum};
@@ -61,6 +66,7 @@ pub(crate) use spent::Sum as Spent;
 pub use sums::{Sum, Sums};
 pub(crate) use threads::PerThread;
 pub use threads::Thread;
+pub use turns::Spell;
 pub use wakes::{Races, Wake};
 
 use std::collections::HashMap;
@@ -78,6 +84,7 @@ use losses::Losses;
 use overhead::Sums as OverheadSums;
 use returns::Returns;
 use threads::{Slot, Threads};
+use turns::Turns;
 
 /// What the tests of analyses make without a world.
 #[cfg(test)]
@@ -108,6 +115,10 @@ pub struct World {
     holds: u64,
     /// Polls of tasks that have begun.
     polls: u64,
+    /// What those have taken, by task.
+    turns: Turns,
+    /// What tasks hold that no thread runs.
+    parked: Parked<Hold>,
     /// System calls are recorded.
     calls: bool,
     /// Page faults are recorded.
@@ -138,6 +149,8 @@ impl World {
             now: i64::MIN,
             holds: 0,
             polls: 0,
+            turns: Turns::default(),
+            parked: Parked::default(),
             calls: false,
             faults: false,
             kernel_waits: 0,
@@ -354,6 +367,7 @@ impl World {
         to.tell(self, Change::Ended { thread: &self.threads[slot], seen });
         if self.is_alone(&self.threads[slot]) {
             self.disturbed.remove(&self.threads[slot].key.pid);
+            self.turns.process_over(self.threads[slot].process);
         }
         self.forget_returns(slot);
         let thread = self.threads.remove(slot);

@@ -1,7 +1,9 @@
 //! The polls of async tasks in which a thread is: which one an event begins or ends.
 
+use super::parts::Began;
 use super::threads::Slot;
-use super::{Change, World};
+use super::turns::Turn;
+use super::{Change, Thread, World};
 use crate::analysis::{Analysis, Audience};
 use ft_trace::event::LeanUserEvent;
 use ft_trace::tables::SiteKind;
@@ -21,6 +23,8 @@ pub struct Poll {
     pub number: u64,
     /// It ends with the thread's next fiber.
     is_fiber: bool,
+    /// Of those of one task, the outermost: the thread runs the task since then.
+    turn: Option<Turn>,
 }
 
 /// How a thread has left a poll.
@@ -51,14 +55,29 @@ impl Polls {
         self.0.iter().rev()
     }
 
+    /// The turn of a task that goes on.
+    pub(super) fn turn(&self, task: TaskId) -> Option<&Turn> {
+        self.0.iter().rev().filter(|poll| poll.task == task).find_map(|poll| poll.turn.as_ref())
+    }
+
+    /// The thread runs the task.
+    pub(crate) fn is_in(&self, task: TaskId) -> bool {
+        self.0.iter().any(|poll| poll.task == task)
+    }
+
+    /// The fiber that the thread runs.
+    pub(crate) fn fiber(&self) -> Option<TaskId> {
+        self.0.iter().find(|poll| poll.is_fiber).map(|poll| poll.task)
+    }
+
     /// The thread is in none.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The thread is in none any longer, as far as is known.
-    pub(super) fn clear(&mut self) {
-        self.0.clear();
+    /// The thread is in none any longer, as far as is known; in which it was.
+    pub(super) fn clear(&mut self) -> Vec<Poll> {
+        std::mem::take(&mut self.0)
     }
 
     /// Takes away the outermost, if there is no room for another one.
@@ -75,6 +94,18 @@ impl Polls {
     /// Takes away the innermost, while the thread runs a fiber.
     fn pop_in_fiber(&mut self) -> Option<Poll> {
         self.0.iter().any(|poll| poll.is_fiber).then(|| self.0.pop()).flatten()
+    }
+}
+
+impl Poll {
+    /// Under which task is kept what was begun in it, now that the thread is in it no longer; `None`: it stays with the thread.
+    pub(crate) fn parks_as(&self, thread: &Thread, how: Left) -> Option<TaskId> {
+        match how {
+            // What the thread goes on with when the fiber is back.
+            Left::Within => thread.polls.fiber(),
+            Left::Ended | Left::Switched => self.turn.map(|_| self.task),
+            Left::TooMany => None,
+        }
     }
 }
 
@@ -103,6 +134,14 @@ impl World {
                     self.poll_begins(slot, e, task, true, to);
                 }
             }
+            SiteKind::TaskNew => {
+                self.turns.forget(self.threads[slot].process, task);
+            }
+            SiteKind::TaskDrop => {
+                self.turns.dropped(self.threads[slot].process, task);
+                // What is in it ends on this thread.
+                self.brings(slot, task, to);
+            }
             _ => {}
         }
     }
@@ -119,8 +158,15 @@ impl World {
             self.poll_left(slot, event, (oldest.task, Some(&oldest)), Left::TooMany, to);
         }
         self.polls += 1;
-        let poll = Poll { task, number: self.polls, is_fiber };
+        let thread = &self.threads[slot];
+        let around = thread.polls.turn(task);
+        let is_within = around.is_some_and(|turn| self.turns.goes_on(thread, task, turn));
+        let began = Began::now(thread, self);
+        let process = thread.process;
+        let turn = (!is_within).then(|| self.turns.begins(process, task, self.polls, began));
+        let poll = Poll { task, number: self.polls, is_fiber, turn };
         self.threads[slot].polls.0.push(poll);
+        self.brings(slot, task, to);
         to.tell(self, Change::TaskPoll { thread: &self.threads[slot], event, poll: &poll });
     }
 
@@ -132,7 +178,21 @@ impl World {
         how: Left,
         to: &mut Audience<'_, A>,
     ) {
+        if let Some((poll, turn)) = poll.and_then(|poll| Some((poll, poll.turn.as_ref()?))) {
+            let thread = &self.threads[slot];
+            let now = Began::now(thread, self);
+            match how {
+                Left::Ended | Left::Switched => self.turns.ends(thread, poll.task, turn, &now),
+                Left::Within | Left::TooMany => self.turns.forget(thread.process, poll.task),
+            }
+        }
         let thread = &self.threads[slot];
         to.tell(self, Change::TaskPolled { thread, event, task, poll, how });
+        if let Some(poll) = poll {
+            self.parks(slot, poll, how, to);
+        }
+        if how == Left::Ended && event.arg[1] != 0 {
+            self.turns.forget(self.threads[slot].process, task);
+        }
     }
 }

@@ -239,6 +239,7 @@ impl LocksReport {
         s.table(t.titled(
             "Where the held time went (dispatch: woken and waiting for a CPU; n preempted: holds)",
         ));
+        parts::explain(s, self.locks.iter().map(|g| &g.parts));
         let t = Table::first(SHOWN, &self.locks)
             .total(self.total())
             .column("lock", |g| g.name())

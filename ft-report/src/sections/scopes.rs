@@ -237,6 +237,7 @@ impl ScopesReport {
             );
             self.longest(&mut s);
             own::explain(&mut s, "");
+            parts::explain(&mut s, self.names.iter().map(|n| &n.parts));
             self.marks.legend(&mut s);
         }
         s.with(self)
@@ -336,6 +337,24 @@ mod tests {
         {
             assert!(text.contains(line), "{line}: {text}");
         }
+    }
+
+    #[test]
+    fn time_in_which_a_fiber_was_switched_out_has_a_column_where_there_is_some() {
+        let timeline = "
+            0 0 .>a S
+            1000 fiber a 1
+            1100 open a
+            1300 fiber a 2
+            1900 fiber a 1
+            2100 close a";
+        let report = report(true, timeline);
+        let parts = &report.names[0].parts;
+        assert_eq!((parts.running_ns, parts.parked_ns, parts.total_ns()), (400, 600, 1000));
+        let text = format!("{:120}", report.section());
+        assert!(text.contains("60.0 %") && text.contains("*parked*"), "{text}");
+        let others = format!("{:120}", self::report(true, TIMELINE).section());
+        assert!(!others.contains("parked"), "{others}");
     }
 
     #[test]

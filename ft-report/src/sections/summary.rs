@@ -351,6 +351,7 @@ fn elsewhere(p: &Decomposition) -> impl Iterator<Item = Text> {
         ("woken and waiting", p.dispatch_ns),
         ("blocked", p.blocked_ns),
         ("interrupts", p.interrupts_ns()),
+        ("parked with its task", p.parked_ns),
     ];
     let some = parts.into_iter().filter(|(_, ns)| *ns > 0);
     some.map(move |(name, ns)| text!("{} {}", name, Share(ns, total)))
@@ -367,6 +368,7 @@ fn why(h: &LongHold, p: &Decomposition) -> Text {
         (p.blocked_ns, text!("blocked")),
         (p.dispatch_ns, text!("woken and waiting for a CPU")),
         (p.preempted_ns, text!("preempted, longest by {}{}", h.preemptor(), longest(h))),
+        (p.parked_ns, text!("parked with its task")),
     ];
     match parts.into_iter().max_by_key(|(ns, _)| *ns) {
         Some((ns @ 1.., what)) => text!(", {} of it {}", Ns(ns), what),

@@ -2,7 +2,7 @@
 
 use ft_trace::tables::Decomposition;
 
-use crate::document::{Builder, Ns, Share};
+use crate::document::{Builder, Ns, Section, Share};
 
 type Column = (&'static str, fn(&Decomposition) -> i64);
 
@@ -16,12 +16,25 @@ const COLUMNS: [Column; 6] = [
     ("unexpl.", |p| p.unexplained_ns),
 ];
 
+/// What only intervals of tasks have, so that most tables are without it.
+const PARKED: Column = ("parked", |p| p.parked_ns);
+
+/// Says what *parked* is, where there is any.
+pub(crate) fn explain<'a>(s: &mut Section, all: impl IntoIterator<Item = &'a Decomposition>) {
+    if all.into_iter().any(|parts| parts.parked_ns > 0) {
+        s.say(
+            "*parked*: no thread ran the task in which it began (a fiber that was switched out, an async task between polls).",
+        );
+    }
+}
+
 /// Adds a column for each part, as durations; empty where nothing is known.
 pub(crate) fn durations<T>(t: Builder<T>, of: impl Fn(&T) -> Option<Decomposition>) -> Builder<T> {
     let add = |t: Builder<T>, (title, part): Column| {
         t.column(title, |item| of(item).map(|parts| Ns(part(&parts))))
     };
-    COLUMNS.into_iter().fold(t, add)
+    let any = t.any(|item| of(item).is_some_and(|parts| parts.parked_ns > 0));
+    COLUMNS.into_iter().chain(any.then_some(PARKED)).fold(t, add)
 }
 
 /// Adds a column for each part, as shares of a whole.
@@ -32,5 +45,6 @@ pub(crate) fn shares<T>(t: Builder<T>, of: impl Fn(&T) -> (Decomposition, i64)) 
             Share(part(&parts), whole)
         })
     };
-    COLUMNS.into_iter().fold(t, add)
+    let any = t.any(|item| of(item).0.parked_ns > 0);
+    COLUMNS.into_iter().chain(any.then_some(PARKED)).fold(t, add)
 }

@@ -27,8 +27,7 @@ use serde_json::{Map, Value};
 use super::about::About;
 use super::name_column::{NameBuilder, NamePool, NameReader, name_type};
 use crate::ids::{Cpu, Name, Nanos, Pid, SiteId, Tid};
-use crate::tables::{Counts, Decomposition, Part, Unit};
-use crate::words::Word;
+use crate::tables::{Counts, Decomposition, Unit};
 
 /// Arrays of one batch, taken from the left as fields bind theirs.
 pub type Arrays<'a> = std::slice::Iter<'a, ArrayRef>;
@@ -360,11 +359,11 @@ impl Column for Option<Counts> {
 }
 
 impl Column for Option<Decomposition> {
-    type Builder = [Sparse<Int64Type>; 8];
+    type Builder = [Sparse<Int64Type>; 9];
     type Reader = Vec<PrimitiveArray<Int64Type>>;
 
     fn describe(_: &str, out: &mut Vec<Field>) {
-        for (name, meaning) in Decomposition::NAMES.into_iter().zip(Part::MEANINGS) {
+        for (name, meaning) in Decomposition::NAMES.into_iter().zip(Decomposition::MEANINGS) {
             let from = out.len();
             Option::<i64>::describe(name, out);
             About { unit: Some(Unit::Ns), meaning }.add_to(&mut out[from..]);
@@ -385,7 +384,7 @@ impl Column for Option<Decomposition> {
         Decomposition::NAMES.iter().map(|_| Option::<i64>::bind(arrays, names)).collect()
     }
     fn get(reader: &Self::Reader, row: usize) -> Self {
-        let mut parts = [0; 8];
+        let mut parts = [0; 9];
         for (part, column) in parts.iter_mut().zip(reader) {
             *part = Option::<i64>::get(column, row)?;
         }

@@ -29,30 +29,40 @@ words! {
     }
 }
 
-/// Declares the parts of a [`Decomposition`], in the order of [`Part`].
+/// What `parked_ns` means.
+const PARKED: &str = "No thread ran the task in which the interval began: a fiber that was switched out, an async task between polls. It waited for its turn, or for something else. 0 of what began in none.";
+
+/// Declares the parts of a [`Decomposition`]: those of [`Part`], in its order, and what only a task has.
 macro_rules! parts {
     ($($part:ident: $field:ident, $about:literal;)*) => {
-        /// Where the time of an interval of one thread went, or of several. The parts sum to the interval.
+        /// Where the time of an interval of one thread went, or of several, or of a task, which threads run by turns. The parts
+        /// sum to the interval.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
         pub struct Decomposition {
             $(#[doc = $about] pub $field: i64,)*
+            /// Of an interval that began in a task: no thread ran that task, be it that it waited for its turn or for something else. A
+            /// thread itself is never parked.
+            pub parked_ns: i64,
         }
 
         impl Decomposition {
             /// Names of the parts, which are their columns.
-            pub const NAMES: [&str; 8] = [$(stringify!($field)),*];
+            pub const NAMES: [&str; 9] = [$(stringify!($field),)* "parked_ns"];
+
+            /// What they mean.
+            pub const MEANINGS: [&str; 9] = [$($about,)* PARKED];
 
             /// The parts in the order of [`Decomposition::NAMES`].
-            pub fn to_array(self) -> [i64; 8] {
-                [$(self.$field),*]
+            pub fn to_array(self) -> [i64; 9] {
+                [$(self.$field,)* self.parked_ns]
             }
 
             /// Inverse of [`Decomposition::to_array`].
-            pub fn from_array([$($field),*]: [i64; 8]) -> Decomposition {
-                Decomposition { $($field),* }
+            pub fn from_array([$($field,)* parked_ns]: [i64; 9]) -> Decomposition {
+                Decomposition { $($field,)* parked_ns }
             }
 
-            /// One of the parts.
+            /// One of the parts that a thread's time has.
             pub fn part_mut(&mut self, part: Part) -> &mut i64 {
                 match part {
                     $(Part::$part => &mut self.$field,)*

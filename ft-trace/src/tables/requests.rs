@@ -56,7 +56,8 @@ table! {
         /// Name of that thread.
         pub end_comm: Name,
         /// Decomposition of `dur`; null where another thread than the one that began it ended it, where no event of
-        /// a thread began it, and without a kernel stream.
+        /// a thread began it, and without a kernel stream. Of a request that began in a task, that of the task, with `parked_ns`, whichever
+        /// threads ran it; null where it ended in another task.
         pub parts: Option<Decomposition>,
         /// Of `preempted_ns` and `dispatch_ns`, the time in which threads of the agent that recorded had the CPU. Null
         /// when that is not known.

@@ -121,7 +121,7 @@ table! {
         pub dur: i64 as Ns,
         /// Process.
         pub pid: Pid,
-        /// Holder.
+        /// Holder; of a lock that a task took from one thread to another, the one that released it.
         pub tid: Tid,
         /// Address of the lock.
         pub lock: i64 as Address,
@@ -133,7 +133,7 @@ table! {
         pub site: SiteId,
         /// Source place of the acquisition, `file:line`, empty when not known.
         pub place: Name,
-        /// Locks that the thread already held (Feather-Trace, section 3).
+        /// Locks that the thread already held (Feather-Trace, section 3): by itself, and by tasks that it then ran.
         pub depth: i32 as Count,
         /// [`Mark`] of `depth` alone: `lower bound` where the thread may hold a lock whose acquisition was not recorded: begun before
         /// the recording, before its sites were on, or in a loss; else `exact`. All else is as true as `mark` says.
@@ -145,14 +145,15 @@ table! {
         /// What came of a time-slice extension; `none` where it ended with a condition wait. Of nested holds the outermost
         /// asks for all.
         pub slice: SliceOutcome,
-        /// Decomposition of `dur`; null without a kernel stream.
+        /// Decomposition of `dur`; null without a kernel stream. Of a hold that began in a task, only the time in which threads
+        /// ran that task is theirs, and the rest is `parked_ns`.
         pub parts: Option<Decomposition>,
         /// How often something happened to the thread meanwhile.
         pub counts: Option<Counts>,
         /// Columns `counter0` and `counter1`: what the counters that `record --counter` was given, in their order, counted of the
         /// thread in user space meanwhile (`task-clock`: ns on a CPU, in the kernel, too), with what the recording of its events executed there.
-        /// Null where there is none, and where it is not
-        /// known what it showed at both ends, or whether it counted all the time.
+        /// Null where there is none, where it is not
+        /// known what it showed at both ends, or whether it counted all the time, and where its task was parked meanwhile.
         pub counter: [Option<i64>; 2] as Count,
         /// Who ran most in `preempted_ns`; null when it is 0.
         pub preemptor_tid: Option<i32> as Tid,

@@ -14,7 +14,7 @@ table! {
         pub dur: i64 as Ns,
         /// Process.
         pub pid: Pid,
-        /// Thread.
+        /// Thread; of a scope that went with its task from one to another, the one that ended it.
         pub tid: Tid,
         /// Its name.
         pub comm: Name,
@@ -22,19 +22,20 @@ table! {
         pub site: SiteId,
         /// Name of the scope, `category.name`.
         pub event: Name,
-        /// Scopes in which the thread already was, of those whose begin was recorded.
+        /// Scopes in which the thread already was, of those whose begin was recorded: its own, and those of tasks that it then ran.
         pub depth: i32 as Count,
         /// [`Mark`] of `depth` alone: `lower bound` where the thread may be in a scope whose begin was not recorded: begun before
         /// the recording, before its sites were on, or in a loss; else `exact`. All else is as true as `mark` says.
         pub depth_mark: Mark,
-        /// Decomposition of `dur`; null without a kernel stream. What inner scopes took is part of it.
+        /// Decomposition of `dur`; null without a kernel stream. What inner scopes took is part of it. Of a scope that began in a
+        /// task, only the time in which threads ran that task is theirs, and the rest is `parked_ns`.
         pub parts: Option<Decomposition>,
         /// How often something happened to the thread meanwhile.
         pub counts: Option<Counts>,
         /// Columns `counter0` and `counter1`: what the counters that `record --counter` was given, in their order, counted of the
         /// thread in user space meanwhile (`task-clock`: ns on a CPU, in the kernel, too), with what the recording of its events executed there.
-        /// Null where there is none, and where it is not
-        /// known what it showed at both ends, or whether it counted all the time.
+        /// Null where there is none, where it is not
+        /// known what it showed at both ends, or whether it counted all the time, and where its task was parked meanwhile.
         pub counter: [Option<i64>; 2] as Count,
         /// Waiting for locks meanwhile, by the program's own account, whatever the parts say of that time. A wait whose
         /// end was not recorded is not in it.

@@ -62,7 +62,9 @@ struct Machine {
     polls: [Option<usize>; 5],
     polled: [Vec<Poll>; TASKS],
     woken: [Option<(i64, Who)>; TASKS],
-    in_scope: [Option<(i64, Option<usize>)>; 5],
+    /// Since when each thread is in a scope of its own, and each task.
+    in_scope: [Option<i64>; 5],
+    task_in_scope: [Option<i64>; TASKS],
     /// Whose it is, begin, end.
     scopes: Vec<(Who, i64, i64)>,
     text: String,
@@ -81,6 +83,7 @@ impl Machine {
             polled: Default::default(),
             woken: [None; TASKS],
             in_scope: [None; 5],
+            task_in_scope: [None; TASKS],
             scopes: Vec::new(),
             text: "0 irq . soft 0\n".to_owned(),
         };
@@ -164,16 +167,19 @@ impl Machine {
     fn scope(&mut self, cpu: usize, dt: i64) {
         let Some(thread) = self.cpus[cpu] else { return };
         let (name, task) = (THREADS[thread], self.polls[thread]);
-        match self.in_scope[thread].take() {
+        // A task takes its scope along.
+        let of_task =
+            task.and_then(|task| Some((self.task_in_scope[task].take()?, Who::Task(task))));
+        let own = || Some((self.in_scope[thread].take()?, Who::Thread(thread)));
+        match of_task.or_else(own) {
             None => {
                 self.say(dt, &format!("open {name}"));
-                self.in_scope[thread] = Some((self.now, task));
+                *task.map_or(&mut self.in_scope[thread], |task| &mut self.task_in_scope[task]) =
+                    Some(self.now);
             }
-            Some((since, began_in)) => {
+            Some((since, who)) => {
                 self.say(dt, &format!("close {name}"));
-                // The walk begins at the end.
-                let of_task = task.filter(|_| began_in.is_some()).map(Who::Task);
-                self.scopes.push((of_task.unwrap_or(Who::Thread(thread)), since, self.now));
+                self.scopes.push((who, since, self.now));
             }
         }
     }

@@ -229,3 +229,30 @@ fn polls_at_random_tile_too() {
     }
     assert!(pieces > 60, "{pieces}");
 }
+
+/// Two fibers of one thread: each one's scope is a request, and what it was parked is no other one's time.
+#[test]
+fn scopes_of_fibers_are_requests_of_their_own() {
+    let (rows, tally) = run(
+        true,
+        "0 0 .>a S
+         0 1 .>b S
+         10 fiber a 1
+         20 open a
+         30 fiber a 2
+         32 open a
+         45 fiber a 1
+         60 close a
+         70 fiber a 0
+         80 fiber b 2
+         90 close b",
+    );
+    let found = rows.requests.iter().map(|r| {
+        let parts = r.parts.expect("a kernel stream");
+        (r.tid.0 as u8, r.end_tid.0 as u8, r.ts.0, r.dur, parts.running_ns, parts.parked_ns)
+    });
+    let expected = [(b'a', b'a', 20, 40, 25, 15), (b'a', b'b', 32, 58, 23, 35)];
+    assert_eq!(found.collect::<Vec<_>>(), expected);
+    assert!(rows.requests.iter().all(|r| r.mark == Mark::Exact), "{:?}", rows.requests);
+    assert_eq!(tally.requests.unpaired, crate::Unpaired::default());
+}

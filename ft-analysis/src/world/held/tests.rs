@@ -3,7 +3,7 @@ use super::*;
 fn acquisition(ts: i64, lock: i64, kind: &str) -> Acquisition {
     Acquisition {
         id: 0,
-        began: Began { ts, ..Began::default() },
+        began: Spell { ts, ..Spell::default() },
         lock,
         word: 0,
         site: SiteId(0),

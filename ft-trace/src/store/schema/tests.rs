@@ -115,7 +115,7 @@ fn tables_have_their_documented_columns() {
         "ts:i64 dur:i64 pid:i32 tid:i32 lock:i64 lock_name:name kind:name site:i32 place:name
          depth:i32 depth_mark:name wait_ns:i64 condition:bool slice:name
          running_ns:i64? preempted_ns:i64? dispatch_ns:i64? blocked_ns:i64? hardirq_ns:i64?
-         softirq_ns:i64? vector_ns:i64? unexplained_ns:i64?
+         softirq_ns:i64? vector_ns:i64? unexplained_ns:i64? parked_ns:i64?
          sleeps:i64? switches:i64? moves:i64? faults:i64? major_faults:i64?
          counter0:i64? counter1:i64?
          preemptor_tid:i32? preemptor_comm:name? preemptor_ns:i64? agent_ns:i64? mark:name",
@@ -131,7 +131,8 @@ fn tables_have_their_documented_columns() {
         "ts:i64 dur:i64 pid:i32 tid:i32 comm:name cpu:i32 cause:name? culprit:name?
          culprit_tid:i32?
          running_ns:i64? preempted_ns:i64? dispatch_ns:i64? blocked_ns:i64? hardirq_ns:i64?
-         softirq_ns:i64? vector_ns:i64? unexplained_ns:i64? agent_ns:i64? inferred:name mark:name",
+         softirq_ns:i64? vector_ns:i64? unexplained_ns:i64? parked_ns:i64?
+         agent_ns:i64? inferred:name mark:name",
     );
     check::<ThreadTime>(
         "thread_time",
