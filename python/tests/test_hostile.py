@@ -66,7 +66,7 @@ def store(path: Path, found: dict[str, pa.Array] | pa.Table, **options: Any) -> 
 
 
 META: dict[str, Any] = {
-    "schema_version": 6,
+    "schema_version": 7,
     "start": {"host": "h", "boot_id": "b"},
     "clock": {"bound_ns": 1, "realtime_offset_ns": 2},
 }
@@ -152,7 +152,7 @@ def test_a_link_to_a_file_is_one(made: Path) -> None:
         (b"[" * 100_000, "more than 127 deep"),
         (b'{"a": ' + b"[" * 127 + b"]" * 127 + b"}", "more than 127 deep"),
         (b"[]", "no object"),
-        (b'{"schema_version": 6, "start": NaN}', "NaN is no JSON"),
+        (b'{"schema_version": 7, "start": NaN}', "NaN is no JSON"),
         (b'{"schema_version": ' + b"6" * 10_000 + b"}", "damaged"),
         (b'{"\xff": 1}', "not UTF-8"),
         (b"{", "damaged"),

@@ -15,7 +15,7 @@ fn a_trace_without_chains_is_not_exported_but_says_what_would_record_them() {
         let export = export.output().expect("the agent starts");
         let error = String::from_utf8_lossy(&export.stderr);
         assert!(!export.status.success() && !out.exists(), "{format}: {error}");
-        assert!(error.contains("no call chains there: record with `-k default,stack,"), "{error}");
+        assert!(error.contains("no call chains: record with `-k default,stack,"), "{error}");
         assert_eq!(error.trim_end().lines().count(), 1, "{error}");
     }
 }

@@ -74,7 +74,7 @@ def lengths(what: str, entry: dict, values: list[int]) -> None:
 def parts(what: str, entry: dict, rows: Rows) -> None:
     """The sums of a decomposition."""
     for part in PARTS:
-        same(f"{what} {part}", entry["parts"][f"{part}_ns"], total(rows, f"{part}_ns"))
+        same(f"{what} {part}", entry["parts"].get(f"{part}_ns", 0), total(rows, f"{part}_ns"))
 
 
 def locks(report: dict, rows: Rows) -> None:

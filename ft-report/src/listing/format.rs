@@ -1,4 +1,4 @@
-//! Format strings of sites: text with placeholders where arguments go ([`format`](ft_user::layout::format)), shown as Rust does it.
+//! Format strings of sites: text with placeholders where arguments go ([`mod@format`]), shown as Rust does it.
 //!
 //! The string comes from the traced
 //! program: what is not a placeholder of an argument that the site has stays as it is, braces included.

@@ -294,11 +294,11 @@ mod tests {
     /// The row of the first call, cell by cell, under the titles of its columns.
     fn first_call(report: BreakdownReport) -> BTreeMap<String, String> {
         let section = report.section();
-        let tables = section.blocks.iter().filter_map(|block| match block {
+        let mut tables = section.blocks.iter().filter_map(|block| match block {
             Block::Table(table) => Some(table),
             _ => None,
         });
-        let table = tables.skip(1).next().expect("the calls");
+        let table = tables.nth(1).expect("the calls");
         let titles = table.columns.iter().map(|column| column.title.clone());
         titles.zip(table.rows[0].cells.iter().map(crate::render::text::cell)).collect()
     }

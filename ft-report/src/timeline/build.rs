@@ -13,7 +13,7 @@ use ft_trace::tables::{
 use ft_trace::words::Word;
 use serde::Serialize;
 
-use super::counts::Counts;
+use super::density::Density;
 use super::encode::Span;
 use super::kinds::Kinds;
 use super::level::Level;
@@ -47,7 +47,7 @@ pub(super) type Words<'a> = &'a dyn Fn(&UserEvent, &mut String);
 pub(super) struct Builder<'a> {
     pub(super) rows: Rows,
     pub(super) level: Level,
-    pub(super) counts: Counts,
+    pub(super) counts: Density,
     pub(super) windows: Windows,
     pub(super) names: Names,
     pub(super) kinds: Kinds,
@@ -86,7 +86,7 @@ impl<'a> Builder<'a> {
         let nesting = vec![(0, 0); rows.threads()];
         Builder {
             rows,
-            counts: Counts::new(&level),
+            counts: Density::new(&level),
             level,
             windows,
             names: Names::default(),

@@ -2,7 +2,7 @@
 //!
 //! A page cannot hold every span of a long trace. So it has two parts, both made in one walk over the trace and in
 //! bounded memory ([`crate::tracks`]): the whole trace in buckets (`level.rs`), each with the time that each row spent in
-//! each state, to the nanosecond, and how many events there are of each kind (`counts.rs`); and *windows* (`windows.rs`) with every span and event, around what the reports name
+//! each state, to the nanosecond, and how many events there are of each kind (`density.rs`); and *windows* (`windows.rs`) with every span and event, around what the reports name
 //! (`survey.rs`), or over all of a trace that is small enough. What has no row, or no window, is counted, and the page says so.
 //!
 //! ```
@@ -21,7 +21,7 @@
 //! `encode.rs` and `script/codec.js` are two ends of one format, which nobody else reads.
 
 mod build;
-mod counts;
+mod density;
 mod encode;
 mod kinds;
 mod level;

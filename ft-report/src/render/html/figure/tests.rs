@@ -192,7 +192,7 @@ fn check(steps: Vec<Step>, total: u64) {
 #[test]
 fn bins_are_drawn_and_stored_as_they_are() {
     let many: Vec<_> =
-        (0..30).map(|i| ((100 << (i / 2)) + 50 * (i % 2 << (i / 2)), 1 + i as u64)).collect();
+        (0..30).map(|i| ((100 << (i / 2)) + 50 * ((i % 2) << (i / 2)), 1 + i as u64)).collect();
     for bins in
         [vec![(0, 7)], vec![(100, 3), (400, 1), (99_900, 2)], vec![], vec![(9_999_900, 4)], many]
     {

@@ -6,16 +6,16 @@ use super::level::Level;
 
 /// Events by kind and bucket. Of `kinds.rs` `MAX_KINDS` kinds in `level.rs` `MAX_BUCKETS` buckets they take 16 MiB.
 #[derive(Debug)]
-pub(super) struct Counts {
+pub(super) struct Density {
     width: i64,
     count: usize,
     kinds: Vec<Box<[u32]>>,
 }
 
-impl Counts {
+impl Density {
     /// In the buckets of a level, of no event yet.
-    pub(super) fn new(level: &Level) -> Counts {
-        Counts { width: level.width(), count: level.count(), kinds: Vec::new() }
+    pub(super) fn new(level: &Level) -> Density {
+        Density { width: level.width(), count: level.count(), kinds: Vec::new() }
     }
 
     /// Counts an event. What lies outside of the trace is counted at its end, so that the sum of all buckets is that of
@@ -54,7 +54,7 @@ mod tests {
     fn each_event_is_in_its_bucket_and_none_is_left_out() {
         let level = Level::new(40_960_000, 1, 1);
         let (width, last) = (level.width(), level.count() - 1);
-        let mut counts = Counts::new(&level);
+        let mut counts = Density::new(&level);
         for at in [0, width - 1, width, 40_959_999, 50_000_000, -5] {
             counts.add(2, at);
         }
