@@ -156,13 +156,7 @@ impl Scopes {
 
     fn over(&mut self, thread: &Thread, site: &Site, world: &World, rows: &mut Rows) {
         let OfThread { open, ended_unseen } = self.open.of(thread);
-        let is = |scope: &Open| scope.event == site.event;
-        let scope = match open.iter().rposition(is) {
-            Some(at) => Some(open.remove(at)),
-            None if thread.polls.fiber().is_none() => self.parked.one(thread, is),
-            None => None,
-        };
-        let Some(scope) = scope else {
+        let Some(scope) = self.parked.take(thread, open, |scope| scope.event == site.event) else {
             self.unpaired.end_only += 1;
             *ended_unseen = true;
             return;

@@ -110,12 +110,7 @@ impl Requests {
 
     /// The newest of these in which a thread is.
     pub(super) fn take(&mut self, thread: &Thread, is: impl Fn(&Open) -> bool) -> Option<Open> {
-        let all = self.threads.of(thread);
-        match all.iter().rposition(&is) {
-            Some(at) => Some(all.remove(at)),
-            None if thread.polls.fiber().is_none() => self.parked.one(thread, is),
-            None => None,
-        }
+        self.parked.take(thread, self.threads.of(thread), is)
     }
 
     pub(super) fn push_keyed(&mut self, key: Key, open: Open, world: &World) {

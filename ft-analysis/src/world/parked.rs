@@ -91,8 +91,23 @@ impl<T: GoesOn> Parked<T> {
         Some((last, items))
     }
 
+    /// Takes the newest of these `of` what a thread is in. If there is none, and the thread is in no fiber, the newest of tasks that it has
+    /// run last.
+    pub(crate) fn take(
+        &mut self,
+        thread: &Thread,
+        of: &mut Vec<T>,
+        is: impl Fn(&T) -> bool,
+    ) -> Option<T> {
+        match of.iter().rposition(&is) {
+            Some(at) => Some(of.remove(at)),
+            None if thread.polls.fiber().is_none() => self.one(thread, is),
+            None => None,
+        }
+    }
+
     /// The newest of these of tasks that the thread has run last.
-    pub(crate) fn one(&mut self, thread: &Thread, is: impl Fn(&T) -> bool) -> Option<T> {
+    fn one(&mut self, thread: &Thread, is: impl Fn(&T) -> bool) -> Option<T> {
         if self.kept == 0 {
             return None;
         }

@@ -297,12 +297,7 @@ fn survey(
     for (gap, before) in &gaps {
         survey.losses.extend(damaged::losses(gap, &survey.samples, *before, registry));
         ledger.damaged = true;
-        ledger.warnings.push(Warning::SpoolDamaged {
-            file: relative(path),
-            offset: gap.offset,
-            bytes: gap.bytes,
-            reason: gap.reason.to_string(),
-        });
+        ledger.warnings.push(damage_warning(path, gap.offset, gap.bytes, &gap.reason));
     }
     if let Some(damage) = reader.damage()? {
         // A recording that was killed is cut, and nothing is known to stand behind that.
@@ -311,14 +306,14 @@ fn survey(
             survey.losses.push(damaged::rest(&survey.samples, before, registry));
         }
         ledger.damaged = true;
-        ledger.warnings.push(Warning::SpoolDamaged {
-            file: relative(path),
-            offset: damage.offset,
-            bytes: damage.bytes,
-            reason: damage.reason.to_string(),
-        });
+        ledger.warnings.push(damage_warning(path, damage.offset, damage.bytes, &damage.reason));
     }
     Ok(survey)
+}
+
+/// These bytes of a file of the spool were left out.
+pub(super) fn damage_warning(path: &Path, offset: u64, bytes: u64, reason: &FrameError) -> Warning {
+    Warning::SpoolDamaged { file: relative(path), offset, bytes, reason: reason.to_string() }
 }
 
 /// What a damaged registry has lost: whatever refers to it, at any time.

@@ -8,7 +8,7 @@ use super::enough;
 use super::ledger::Ledger;
 use super::names::Names;
 use super::registry::{Registry, Site};
-use super::segment::{damaged_registry, loss_rows, relative};
+use super::segment::{damage_warning, damaged_registry, loss_rows};
 use super::threads::Threads;
 use super::{frames, symbols, untraced};
 use crate::ids::{Nanos, Pid, Tid};
@@ -86,22 +86,11 @@ pub(super) fn write(
     meta.warnings.extend(untraced(registry, ledgers));
     meta.warnings.extend(in_files.warnings());
     meta.warnings.extend(formats(registry.sites()));
-    for gap in gaps {
-        meta.warnings.push(Warning::SpoolDamaged {
-            file: relative(&spool.registry()),
-            offset: gap.offset,
-            bytes: gap.bytes,
-            reason: gap.reason.to_string(),
-        });
-    }
-    if let Some(damage) = damage {
-        meta.warnings.push(Warning::SpoolDamaged {
-            file: relative(&spool.registry()),
-            offset: damage.offset,
-            bytes: damage.bytes,
-            reason: damage.reason.to_string(),
-        });
-    }
+    let path = spool.registry();
+    let damages = gaps.iter().map(|gap| (gap.offset, gap.bytes, &gap.reason));
+    let damages = damages.chain(damage.iter().map(|d| (d.offset, d.bytes, &d.reason)));
+    let damaged = |(offset, bytes, reason)| damage_warning(&path, offset, bytes, reason);
+    meta.warnings.extend(damages.map(damaged));
     if threads.unnumbered() > 0 {
         meta.warnings.push(Warning::Unnumbered { threads: threads.unnumbered() });
     }

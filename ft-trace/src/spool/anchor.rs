@@ -7,8 +7,6 @@
 //!
 //! Damage loses at most the chunk that it hits, or the two on whose border it lies.
 
-use std::fmt::Write as _;
-
 use ft_user::layout::{LOSS_KEY, SharedSlot, Slot, commit};
 
 use super::frame::{Frame, Shared, Slots, kernel_record_len};
@@ -103,20 +101,12 @@ pub(super) fn token() -> std::io::Result<Token> {
 
 /// A token as text.
 pub(super) fn told(token: &Token) -> String {
-    token.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    format!("{:032x}", u128::from_be_bytes(*token))
 }
 
 /// The token that a text tells.
 pub(super) fn parse(text: &str) -> Option<Token> {
-    let mut token = [0; 16];
-    if text.len() != 32 || !text.is_ascii() {
-        return None;
-    }
-    for (byte, digits) in token.iter_mut().zip(text.as_bytes().chunks(2)) {
-        *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
-    }
-    Some(token)
+    let is_told = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let token = u128::from_str_radix(text, 16).ok().filter(|_| is_told)?;
+    Some(token.to_be_bytes())
 }
