@@ -141,10 +141,14 @@ fn obey() {
 fn program() {
     match std::env::var(ROLE).as_deref() {
         Ok("obeys") => obey(),
-        Ok("begins beneath a breakpoint") => {
+        Ok(role @ ("begins beneath a breakpoint" | "stays beneath a breakpoint")) => {
             breakpoint(true);
             ft_user::init().expect("tracing starts");
             (0..CALLS).for_each(work);
+            if role.starts_with("stays") {
+                // Long enough for the agent to look at its sites, too.
+                std::thread::sleep(std::time::Duration::from_millis(2500));
+            }
         }
         Ok("forbids itself the counter") => {
             // linux/prctl.h
@@ -291,12 +295,25 @@ fn changed_while_on(set: &str, clear: &str) {
 
 #[test]
 fn a_site_that_is_switched_on_beneath_a_breakpoint_is_told_however_short_the_process_lives() {
+    begun_beneath_a_breakpoint("begins beneath a breakpoint");
+}
+
+#[test]
+fn a_site_of_which_both_the_process_and_a_look_tell_is_one_loss_and_one_warning() {
+    begun_beneath_a_breakpoint("stays beneath a breakpoint");
+}
+
+fn begun_beneath_a_breakpoint(role: &str) {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("trace");
-    let trace = record("begins beneath a breakpoint", &out);
+    let trace = record(role, &out);
     assert_eq!(events(&trace), 0);
     let losses = losses(&trace, LossOrigin::Site);
-    assert!(losses.iter().any(|loss| &*loss.what == "changed.work"), "{losses:?}");
+    let [loss] = &losses[..] else { panic!("{losses:?}") };
+    assert_eq!(&*loss.what, "changed.work");
+    let warnings: Vec<String> = trace.meta().warnings.iter().map(ToString::to_string).collect();
+    let of_site = warnings.iter().filter(|warning| warning.contains("breakpoint"));
+    assert_eq!(of_site.count(), 1, "{warnings:?}");
     assert!(head(&out).contains("an unknown number"), "{}", head(&out));
 }
 

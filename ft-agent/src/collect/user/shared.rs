@@ -24,13 +24,9 @@ impl Source {
         sink: &mut impl Sink,
     ) -> Result<(), WriteError> {
         let before = read_tsc();
+        self.look_for_hidden(before);
         let (control, slots) = self.memory.shared();
         let all = slots.len() as u64;
-        if self.hidden.is_none() {
-            let key = control.hidden_site.load(Relaxed);
-            self.hidden = (key != 0).then_some((key, before));
-            self.hidden.iter().for_each(|_| self.offences.add(Offence::Breakpoint));
-        }
         if self.unknown_children.is_none() {
             let has_some = control.unknown_children.load(Relaxed) != self.children_before;
             // It began after the last look.
@@ -134,6 +130,21 @@ impl Source {
         let [from, to] = [place.0, place.1].map(|tsc| tsc as i64);
         let loss = self.loss(LossOrigin::SharedRing, LossReason::NeverCommitted, -1, count);
         self.tell_loss(Loss { from, to, ..loss }, sink)
+    }
+
+    /// Notes the first site that the process has switched on beneath a breakpoint.
+    fn look_for_hidden(&mut self, now: u64) {
+        if self.hidden.is_none() {
+            let key = self.memory.shared().0.hidden_site.load(Relaxed);
+            self.hidden = (key != 0).then_some((key, now));
+            self.hidden.iter().for_each(|_| self.offences.add(Offence::Breakpoint));
+        }
+    }
+
+    /// The name of the first site that the process itself has switched on beneath a breakpoint: the process tells of it.
+    pub fn hidden_site(&mut self) -> Option<&str> {
+        self.look_for_hidden(read_tsc());
+        self.hidden.and_then(|(key, _)| self.sites.get(&key)).map(|name| &**name)
     }
 
     /// Says that an unknown number of events is missing: of a site on which a breakpoint stood when it was switched on, and of children.

@@ -103,8 +103,14 @@ impl Collector {
         recorded: &mut Recorded,
         changed: Changed,
     ) -> Result<(), WriteError> {
+        let Changed { from_ns: from, to_ns: to, mut sites, others } = changed;
+        // Of that the process has told.
+        let told = recorded.source.hidden_site();
+        sites.retain(|site| told != Some(&site.name));
+        if sites.is_empty() && others == 0 {
+            return Ok(());
+        }
         let identity = recorded.source.identity();
-        let Changed { from_ns: from, to_ns: to, sites, others } = changed;
         let rest = (others > 0).then(|| format!("{others} more"));
         let named = sites.iter().map(|site| site.name.escape_debug().to_string()).chain(rest);
         for what in named {
