@@ -1,5 +1,5 @@
-//! The test programs that cargo builds, and running them two at a time: most of them wait for what they record, or use one
-//! CPU.
+//! The test programs that cargo builds, and running them two at a time, since most of them wait for what they record, or use one
+//! CPU; and a long one beside them, which does both.
 
 use std::{
     fs::{self, File},
@@ -33,8 +33,8 @@ const REAL_TIME: [&str; 7] = [
 /// Of the others the quick tier begins first, which a run without much time must not leave out; the longest of it before the rest.
 const FIRST: [&str; 2] = ["ft-user loom", "ft-user stress"];
 
-/// What begins behind that.
-const SECOND: [&str; 1] = ["tests hostile"];
+/// What takes long, and waits meanwhile for what other programs do: a third lane runs it from the begin on.
+const BESIDE: [&str; 1] = ["tests hostile"];
 
 /// What asks programs of other projects and takes long: it begins last, and not at all in a run that has no time left.
 const LAST: [&str; 5] =
@@ -112,7 +112,7 @@ fn program(message: &str) -> Option<Program> {
     Some(Program { name, executable, package, arguments: Vec::new() })
 }
 
-/// Runs programs of tests to their end, whatever fails, in two lanes. Each says that it begins, and all that it printed when
+/// Runs programs of tests to their end, whatever fails, in three lanes. Each says that it begins, and all that it printed when
 /// it has ended, which lies in `logs`, too; `set` prepares each. From `until` on none begins.
 ///
 /// # Errors
@@ -130,11 +130,10 @@ pub(crate) fn run(
             "no mount namespaces: a test may record programs of another one that look for an agent at {SOCKETS}"
         );
     }
-    let (real_time, others) = lanes(programs);
+    let Lanes { real_time, beside, others } = lanes(programs);
     let others = Mutex::new(others.into_iter());
     let next = || others.lock().unwrap_or_else(PoisonError::into_inner).next();
-    let lane = |first: Vec<Program>| {
-        let programs = first.into_iter().chain(std::iter::from_fn(next));
+    let run_all = |programs: &mut dyn Iterator<Item = Program>| {
         let ended = programs.map(|program| {
             if is_over(until) {
                 let (name, tests) = (program.name, (0, 0));
@@ -148,10 +147,14 @@ pub(crate) fn run(
         ended.collect::<Vec<_>>()
     };
     Ok(thread::scope(|scope| {
-        let real_time = scope.spawn(|| lane(real_time));
-        let others = lane(Vec::new());
-        let real_time = real_time.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        real_time.into_iter().chain(others).collect()
+        let beside = scope.spawn(|| run_all(&mut beside.into_iter()));
+        let real_time =
+            scope.spawn(|| run_all(&mut real_time.into_iter().chain(std::iter::from_fn(next))));
+        let mut ended = run_all(&mut std::iter::from_fn(next));
+        for lane in [real_time, beside] {
+            ended.extend(lane.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        ended
     }))
 }
 
@@ -160,20 +163,29 @@ pub(crate) fn is_over(until: Option<Instant>) -> bool {
     until.is_some_and(|until| Instant::now() >= until)
 }
 
-/// Those that go one after another, and the others, each in the order in which they begin.
-fn lanes(programs: Vec<Program>) -> (Vec<Program>, Vec<Program>) {
+/// Programs in the order in which they begin.
+struct Lanes {
+    /// One after another, and then from `others`.
+    real_time: Vec<Program>,
+    /// One after another beside the two lanes.
+    beside: Vec<Program>,
+    others: Vec<Program>,
+}
+
+fn lanes(programs: Vec<Program>) -> Lanes {
     let place =
         |list: &[&str], program: &Program| list.iter().position(|name| *name == program.name);
     let (mut real_time, mut others): (Vec<Program>, Vec<Program>) =
         programs.into_iter().partition(|program| place(&REAL_TIME, program).is_some());
     real_time.sort_by_key(|program| place(&REAL_TIME, program));
+    let beside = others.extract_if(.., |program| place(&BESIDE, program).is_some()).collect();
     others.sort_by_key(|program| {
         let is_quick = program.is_of_units() || QUICK.contains(&&*program.name);
-        let of_lists = [(0, &FIRST[..]), (2, &SECOND[..]), (4, &LAST[..])];
+        let of_lists = [(0, &FIRST[..]), (3, &LAST[..])];
         let in_list = of_lists.iter().find_map(|(rank, list)| Some((*rank, place(list, program)?)));
-        in_list.unwrap_or(if is_quick { (1, 0) } else { (3, 0) })
+        in_list.unwrap_or(if is_quick { (1, 0) } else { (2, 0) })
     });
-    (real_time, others)
+    Lanes { real_time, beside, others }
 }
 
 /// The longest that a program of tests may take: one that hangs fails, and the others go on.
@@ -349,7 +361,7 @@ mod tests {
     #[test]
     fn the_names_of_the_lanes_are_those_of_programs() {
         let manifest = |folder: &str| fs::read_to_string(root().join(folder).join("Cargo.toml"));
-        for name in REAL_TIME.iter().chain(&FIRST).chain(&SECOND).chain(&LAST) {
+        for name in REAL_TIME.iter().chain(&FIRST).chain(&BESIDE).chain(&LAST) {
             let words: Vec<&str> = name.split(' ').collect();
             let folder = root().join(words[0]);
             assert!(manifest(words[0]).is_ok(), "{name}");
@@ -486,13 +498,13 @@ mod tests {
             "ft-user stress",
             "tests end_to_end",
         ];
-        let (real_time, others) = lanes(names.map(program).to_vec());
+        let Lanes { real_time, beside, others } = lanes(names.map(program).to_vec());
         let names =
             |programs: &[Program]| programs.iter().map(|p| p.name.clone()).collect::<Vec<_>>();
         assert_eq!(names(&real_time), ["tests end_to_end", "papers short"]);
-        let expected =
-            ["ft-user stress", "tests cli", "ft-trace lib ft_trace", "tests hostile", "x"];
-        assert_eq!(names(&others)[..5], expected);
-        assert_eq!(names(&others)[5..], ["tests page", "tests compare", "tests readers"]);
+        assert_eq!(names(&beside), ["tests hostile"]);
+        let expected = ["ft-user stress", "tests cli", "ft-trace lib ft_trace", "x"];
+        assert_eq!(names(&others)[..4], expected);
+        assert_eq!(names(&others)[4..], ["tests page", "tests compare", "tests readers"]);
     }
 }

@@ -180,13 +180,14 @@ fn quick_programs() -> Result<Vec<Program>> {
     let parts = QUICK_PARTS.iter().filter_map(|(name, _)| name.split(' ').nth(1));
     let mut build = cargo();
     build.args(["test", "--no-run"]).args(QUICK_PACKAGES).args(quick_targets());
-    let built = programs::build(build.args(parts.flat_map(|target| ["--test", target])))?;
-    let mut programs: Vec<Program> = built.into_iter().filter_map(quick_part).collect();
-    // With the crates of the tests, which are there.
-    let run = ["--bin", "ft-agent", "--example", "subject"];
-    step(cargo().args(["build", "--quiet"]).args(QUICK_PACKAGES).args(run))?;
-    programs.extend(programs::build(&mut loom())?);
-    Ok(programs)
+    build.args(parts.flat_map(|target| ["--test", target]));
+    beside_loom(|| {
+        let built = programs::build(&mut build)?;
+        // With the crates of the tests, which are there.
+        let run = ["--bin", "ft-agent", "--example", "subject"];
+        step(cargo().args(["build", "--quiet"]).args(QUICK_PACKAGES).args(run))?;
+        Ok(built.into_iter().filter_map(quick_part).collect())
+    })
 }
 
 /// A program with what of it the quick tier runs; nothing if it runs none of it.
@@ -200,14 +201,27 @@ fn quick_part(mut program: Program) -> Option<Program> {
     Some(program)
 }
 
+/// Builds the models while `build` goes on: each build has times in which it uses one CPU.
+fn beside_loom(build: impl FnOnce() -> Result<Vec<Program>>) -> Result<Vec<Program>> {
+    thread::scope(|scope| {
+        let loom = scope.spawn(|| programs::build(&mut loom()));
+        let programs = build();
+        let loom = loom.join().unwrap_or_else(|panic| resume_unwind(panic));
+        let mut programs = programs?;
+        programs.extend(loom?);
+        Ok(programs)
+    })
+}
+
 /// Every interleaving of the rings' two ends; see `ft-user/tests/loom`. Optimised is what walks through them, and not what it
 /// prints with.
 fn loom() -> Command {
     let mut loom = cargo();
     loom.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", target_dir().join("loom"));
-    loom.args(["test", "--no-run", "--package", "ft-user", "--test", "loom"]);
-    for package in ["ft-user", "loom", "generator", "scoped-tls"] {
-        loom.arg("--config").arg(format!("profile.dev.package.{package}.opt-level=3"));
+    loom.args(["test", "--quiet", "--no-run", "--package", "ft-user", "--test", "loom"]);
+    // More would take our own code longer to compile than it gains.
+    for (package, level) in [("ft-user", 1), ("loom", 3), ("generator", 3), ("scoped-tls", 3)] {
+        loom.arg("--config").arg(format!("profile.dev.package.{package}.opt-level={level}"));
     }
     loom
 }
@@ -328,13 +342,12 @@ fn group_programs(is_quick: bool, groups: &[&Group]) -> Result<Vec<Program>> {
         true => Some(program),
         false => quick_part(program).filter(|_| is_quick),
     };
-    let mut programs: Vec<Program> =
-        programs::build(&mut test)?.into_iter().filter_map(asked).collect();
-    if is_quick {
-        programs.extend(programs::build(&mut loom())?);
-    }
-    build::for_tests()?;
-    Ok(programs)
+    let mut build = || {
+        let built = programs::build(&mut test)?;
+        build::for_tests()?;
+        Ok(built.into_iter().filter_map(asked).collect())
+    };
+    if is_quick { beside_loom(build) } else { build() }
 }
 
 /// Runs programs of tests, which are built.
@@ -408,10 +421,10 @@ pub(crate) fn truths(tests: &[String]) -> Result<()> {
     // Unwinders, from each instruction of an event, with all compilers.
     let mut unwind = cargo();
     unwind.env("FT_ROUNDS", &rounds).args(["test", "-p", "ft-user", "-p", "ft-preload"]);
-    step(unwind.args(["--test", "unwind", "--test", "framehop", "--"]).args(tests))?;
+    step(unwind.args(["--test", "unwind", "--"]).args(tests))?;
     let mut test = cargo();
     test.env("FT_ROUNDS", rounds).args(["test", "--package", "ft-tests"]);
-    test.args(["--test", "end_to_end", "--test", "chains", "--"]).args(tests);
+    test.args(["--test", "end_to_end", "--test", "chains", "--test", "framehop", "--"]).args(tests);
     let tests = step(test.envs(tools::ensure(truth[0].tools, may)?).envs([ledger.variable()]));
     ledger.read();
     println!("{}", ledger.counted().summary());

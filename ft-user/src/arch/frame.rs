@@ -38,7 +38,7 @@
 //! assembly is printed. It refers to the section of the function, so a linker that drops this drops the entry. The sizes of
 //! its parts are multiples of eight: what an assembler would fill up with zeros would be an end of the table.
 //!
-//! libgcc, libunwind, framehop and gdb understand it (`tests/unwind.rs`, `tests/framehop.rs`), and `perf record --call-graph dwarf`.
+//! libgcc, libunwind, framehop and gdb understand it (`tests/unwind.rs`; for framehop `tests/framehop.rs` of the workspace), and `perf record --call-graph dwarf`.
 
 /// Macros for the assembly of routines.
 macro_rules! frame_macros {

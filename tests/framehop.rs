@@ -1,8 +1,9 @@
 //! From each instruction of an event, framehop finds the callers by what the unwinding tables say, in another process.
-#![cfg(all(target_arch = "x86_64", target_os = "linux", not(ft_off)))]
+#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
-#[path = "common/c.rs"]
+#[path = "../ft-user/tests/common/c.rs"]
 mod c;
+#[path = "../ft-user/tests/stepper/mod.rs"]
 mod stepper;
 
 use std::ops::Range;
@@ -14,7 +15,7 @@ use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{ExplicitModuleSectionInfo, Module, Unwinder};
 use stepper::{Mark, Stepper, Stop};
 
-/// Kinds of events in `c/stepped.c`.
+/// Kinds of events in `stepped.c` of `ft-user`'s tests.
 const KINDS: usize = 9;
 
 /// A program that is loaded where its file says, with its tables; and where its functions are.
