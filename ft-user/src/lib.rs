@@ -92,6 +92,8 @@
 //!   stack (`backtrace`) may end at the event. Frame pointers are as they were.
 //! - A child of `fork` starts a memfd of its own, wherever the fork came from, a signal handler that has interrupted an event, too. One of
 //!   `_Fork` or a bare `clone` must not write events: it would write to its parent's rings, and both would lose some.
+//! - A thread may be cancelled at any instruction (`PTHREAD_CANCEL_ASYNCHRONOUS`) of an event, too, but for its rare path, behind which it is.
+//!   With `mlockall(MCL_FUTURE)` a thread's first event takes all of its ring, which takes milliseconds: call [`thread_init`] ahead.
 //! - No descriptor is kept while an agent has the process; without one, one that the program may close.
 //! - Each executable or library that embeds the crate has its own buffers, and calls [`init`] itself. It must
 //!   not be unloaded (`dlclose`) once a thread has written an event.

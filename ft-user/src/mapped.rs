@@ -3,7 +3,8 @@
 //! `mremap(2)` with an old size of 0 makes a second mapping of what is mapped already, of any length. So a ring is mapped from its
 //! control page, which is the last page of what is mapped for the ring before it; that of the first ring is the last page of the first
 //! mapping. A ring takes addresses when a thread first claims it, and keeps them: a process that bounds its addresses
-//! (`RLIMIT_AS`), or locks its memory (`mlockall(MCL_FUTURE)`), pays for the rings that it uses, not for all.
+//! (`RLIMIT_AS`), or locks its memory (`mlockall(MCL_FUTURE)`), pays for the rings that it uses, not for all. In the second case that is the
+//! whole ring, at once, and for a moment those between it and the last one that is mapped, too.
 //!
 //! Where that is refused (valgrind; a seccomp filter) all rings are mapped at the start, at the price of the addresses of all.
 

@@ -253,6 +253,52 @@ fn header_alone_compiles_events_out() {
     }
 }
 
+/// A library with a site, to be loaded.
+fn plugin(compiler: &str, level: &str, link: Link) -> String {
+    let name = format!("first-{compiler}{level}-{link:?}.so");
+    let flags = ["-std=gnu11", level, "-shared", "-fPIC", "-DPLUGIN=first", "-DSTARTS"];
+    let library = build(compiler, &flags, &["tests/c/plugin.c"], link, &name);
+    format!("first={}", library.display())
+}
+
+/// A program that does not have the tracer itself.
+fn host(source: &str) -> Command {
+    let flags = ["-std=gnu11", "-Wl,--as-needed"];
+    let mut host = Command::new(build("cc", &flags, &[source], Link::Shared, "host"));
+    host.env("FT_ENABLE", "plugin.*").env("FT_SOCKET", "/dev/null/none");
+    host
+}
+
+#[test]
+fn the_static_library_becomes_part_of_a_shared_one() {
+    for compiler in compilers(&["gcc", "clang"]) {
+        for level in ["-O0", "-O2"] {
+            let plugin = plugin(compiler, level, Link::Static);
+            assert_eq!(run(host("tests/c/plugin_host.c").arg(plugin)), "");
+        }
+    }
+}
+
+#[test]
+fn who_unloads_what_is_linked_with_the_shared_library_goes_on() {
+    let plugin = plugin("cc", "-O2", Link::Shared);
+    for events in ["plugin.*", "none.*"] {
+        let mut host = host("tests/c/unloads.c");
+        assert_eq!(run(host.arg(&plugin).env("FT_ENABLE", events)), "done\n", "{events}");
+    }
+}
+
+#[test]
+fn threads_may_be_cancelled_at_any_instruction() {
+    for link in [Link::Static, Link::Shared] {
+        let name = format!("cancelled-{link:?}");
+        let program = build("cc", &["-std=gnu11", "-O2"], &["tests/c/cancelled.c"], link, &name);
+        let mut cancelled = Command::new(program);
+        cancelled.env("FT_ENABLE", "cancelled.*").env("FT_SOCKET", "/dev/null/none");
+        assert_eq!(run(cancelled.env("FT_RING_SLOTS", "4096")), "done\n");
+    }
+}
+
 /// The package file says what a program needs, also one that links everything statically.
 #[test]
 fn package_file_is_enough() {

@@ -62,11 +62,14 @@
 //! the buffers of its parent: it must not use locks whose events are on. What a child of `vfork` writes is its parent's.
 //!
 //! A program linked with musl does not start with this library, nor one of 2002 with condition variables of `GLIBC_2.2.5` run well.
-//! `mlockall` wants some 15 MiB more. A call of a lock looks for 5 KiB of stack, before it takes anything: a signal stack of 4 KiB
+//! `mlockall` wants some 15 MiB more; with `MCL_FUTURE` each thread's whole ring, 8 MiB, is taken in its first call, while it holds the lock,
+//! which takes milliseconds (`FT_RING_SLOTS` makes it smaller). A call of a lock looks for 5 KiB of stack, before it takes anything: a signal stack of 4 KiB
 //! is too small where handlers post semaphores. A filter of system calls must allow `getpid`, `gettid`, `prctl`, `mremap`, `mmap`,
 //! `clock_gettime` and `rt_sigprocmask` for the first event of a thread, and `memfd_create`, `prlimit64`, `ftruncate`, `fcntl`,
 //! `fstat`, `munmap`, `faccessat`, `socket`, `connect`, `sendmsg` and `close` for a forked child.
-//! A call of a lock is an attempt, then the call: another library that counts `pthread_mutex_lock` counts the attempts apart. One pthread key is taken.
+//! A call of a lock is an attempt, then the call: another library that counts `pthread_mutex_lock` counts the attempts apart. Robust mutexes,
+//! and all under ThreadSanitizer, are looked at in place of the attempt; of reader-writer locks it sees the attempts, and no order.
+//! One pthread key is taken.
 
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 

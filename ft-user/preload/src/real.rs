@@ -8,7 +8,7 @@ use core::arch::{asm, naked_asm};
 use core::ffi::{CStr, c_int, c_void};
 use core::marker::PhantomData;
 use core::mem;
-use core::sync::atomic::{AtomicPtr, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering::*};
 
 use crate::stub::real::{ALL, pthread_mutex_lock, pthread_mutex_trylock, pthread_mutex_unlock};
 
@@ -49,6 +49,14 @@ pub(crate) struct Entry {
     pub(crate) address: &'static AtomicPtr<c_void>,
 }
 
+static HAS_THREAD_SANITIZER: AtomicBool = AtomicBool::new(false);
+
+/// Whether ThreadSanitizer watches the program.
+#[inline(always)]
+pub(crate) fn has_thread_sanitizer() -> bool {
+    HAS_THREAD_SANITIZER.load(Relaxed)
+}
+
 /// Finds all functions behind this library in the search order, so that other preload libraries that come
 /// later keep their turn.
 ///
@@ -65,6 +73,9 @@ pub(crate) fn resolve() {
             place.store(alias, Relaxed);
         }
     }
+    // SAFETY: the name ends with a NUL.
+    let sanitizer = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__tsan_init".as_ptr()) };
+    HAS_THREAD_SANITIZER.store(!sanitizer.is_null(), Relaxed);
     for entry in ALL {
         // SAFETY: the name ends with a NUL.
         let next = unsafe { libc::dlsym(libc::RTLD_NEXT, entry.name.as_ptr()) };

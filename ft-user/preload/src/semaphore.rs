@@ -88,9 +88,11 @@ unsafe fn acquire(
     block: impl FnOnce() -> c_int,
 ) -> c_int {
     find_stack();
-    // A wait is a cancellation point, an attempt is not.
-    // SAFETY: no frame from here to the program has a destructor.
-    unsafe { pthread_testcancel() };
+    // A wait is a cancellation point, an attempt is not. One until a time that is none is refused before that.
+    if tries {
+        // SAFETY: no frame from here to the program has a destructor.
+        unsafe { pthread_testcancel() };
+    }
     // A raw pointer and no reference: the C library writes `errno` behind it.
     // SAFETY: takes no argument.
     let errno: *mut c_int = unsafe { libc::__errno_location() };

@@ -6,6 +6,9 @@
 mod common;
 mod program;
 
+use std::path::Path;
+use std::process::Command;
+
 use ft_user::layout::SiteKind;
 use program::{Trace, trace, trace_with_losses};
 
@@ -37,9 +40,24 @@ fn mutexes_of_all_types() {
         mutex_release robust
         mutex_acquire robust
         mutex_release robust
+        mutex_acquire robust
+        mutex_release robust
+        mutex_acquire robust
+        mutex_release robust
+        mutex_acquire robust
+        mutex_release robust
+        mutex_acquire robust
+        mutex_release robust
+        mutex_acquire robust
+        mutex_release robust
+        mutex_acquire robust
+        mutex_release robust
+        mutex_acquire robust
+        mutex_release robust
         mutex_acquire inheriting
         mutex_release inheriting",
     );
+    check(&trace, "vain", "mutex_wait robust\nmutex_abandon robust");
     // The last of these fails: the thread does not hold it, and no hold ends.
     check(
         &trace,
@@ -217,6 +235,31 @@ fn ends_of_waits_that_are_none_are_refused() {
 fn a_stack_that_overflows_leaves_no_lock_taken() {
     let trace = trace_with_losses("overflow");
     assert!(trace.count("lock.mutex_acquire", "mutex") as u64 + trace.lost > 1000);
+}
+
+/// Two locks are taken in two orders, by one thread after the other.
+#[test]
+fn what_the_thread_sanitizer_says_it_says_with_all_events_on() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/disordered.c");
+    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("disordered");
+    let mut cc = Command::new("cc");
+    cc.args(["-std=gnu17", "-O1", "-g", "-fsanitize=thread", "-pthread", "-o"]);
+    if !cc.arg(&out).arg(source).status().is_ok_and(|status| status.success()) {
+        println!("left out: this compiler has no ThreadSanitizer");
+        return;
+    }
+    let says = |command: &mut Command| {
+        let output = command.output().unwrap();
+        (
+            output.status.code(),
+            String::from_utf8_lossy(&output.stderr).contains("lock-order-inversion"),
+        )
+    };
+    let plain = says(&mut Command::new(&out));
+    assert!(plain.1, "{plain:?}");
+    let mut traced = Command::new(&out);
+    program::preload(&mut traced, "lock.*");
+    assert_eq!(says(&mut traced), plain);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
 static sem_t semaphore;
-static int cleaned;
+static int cleaned, refused;
 
 static void clean(void *locked)
 {
@@ -44,6 +44,23 @@ static void *in_full_semaphore(void *tid)
 	pthread_cleanup_pop(0);
 }
 
+// What is refused is refused before the thread is cancelled.
+static void *in_refused_wait(void *tid)
+{
+	struct timespec none = {0, 1000000000};
+	pthread_cleanup_push(clean, NULL);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	pthread_cancel(pthread_self());
+	*(_Atomic pid_t *)tid = gettid();
+	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+	CHECK(-1, sem_timedwait(&semaphore, &none));
+	CHECK(EINVAL, errno);
+	refused++;
+	pthread_testcancel();
+	pthread_cleanup_pop(0);
+	return NULL;
+}
+
 // Cancels a thread, once it is blocked in `wait` if there is one.
 static void cancel(void *(*function)(void *), const void *wait, size_t bytes)
 {
@@ -68,7 +85,9 @@ int main(void)
 	cancel(in_condition, &condition, sizeof condition);
 	cancel(in_semaphore, &semaphore, sizeof semaphore);
 	cancel(in_full_semaphore, NULL, 0);
-	CHECK(3, cleaned);
+	cancel(in_refused_wait, NULL, 0);
+	CHECK(4, cleaned);
+	CHECK(1, refused);
 	CHECK(0, pthread_mutex_lock(&mutex));
 	CHECK(0, pthread_mutex_unlock(&mutex));
 	return finish();

@@ -31,6 +31,36 @@ static void *dies_with_it(void *unused)
 	return unused;
 }
 
+static void *waits_in_vain(void *unused)
+{
+	struct timespec soon = in_ms(CLOCK_REALTIME, 2);
+	name_thread("vain");
+	CHECK(ETIMEDOUT, pthread_mutex_timedlock(&robust, &soon));
+	return unused;
+}
+
+// Whoever asks again for one that is not recoverable gets the same answer, whatever its type.
+static void not_recoverable(int type, int protocol)
+{
+	pthread_mutexattr_t attributes;
+	pthread_t thread;
+	struct timespec soon = in_ms(CLOCK_REALTIME, 1000);
+
+	pthread_mutexattr_init(&attributes);
+	pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+	pthread_mutexattr_settype(&attributes, type);
+	pthread_mutexattr_setprotocol(&attributes, protocol);
+	pthread_mutex_init(&robust, &attributes);
+	pthread_create(&thread, NULL, dies_with_it, NULL);
+	pthread_join(thread, NULL);
+	CHECK(EOWNERDEAD, pthread_mutex_lock(&robust));
+	CHECK(0, pthread_mutex_unlock(&robust));
+	for (int i = 0; i < 3; i++) {
+		CHECK(ENOTRECOVERABLE, pthread_mutex_timedlock(&robust, &soon));
+		CHECK(ENOTRECOVERABLE, pthread_mutex_lock(&robust));
+	}
+}
+
 int main(void)
 {
 	pthread_t thread;
@@ -61,6 +91,10 @@ int main(void)
 	pthread_mutexattr_init(&attributes);
 	pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
 	pthread_mutex_init(&robust, &attributes);
+	CHECK(0, pthread_mutex_lock(&robust));
+	pthread_create(&thread, NULL, waits_in_vain, NULL);
+	pthread_join(thread, NULL);
+	CHECK(0, pthread_mutex_unlock(&robust));
 	pthread_create(&thread, NULL, dies_with_it, NULL);
 	pthread_join(thread, NULL);
 	CHECK(EOWNERDEAD, pthread_mutex_lock(&robust));
@@ -71,6 +105,11 @@ int main(void)
 	CHECK(EOWNERDEAD, pthread_mutex_trylock(&robust));
 	CHECK(0, pthread_mutex_unlock(&robust));
 	CHECK(ENOTRECOVERABLE, pthread_mutex_lock(&robust));
+	for (int protocol = PTHREAD_PRIO_NONE; protocol <= PTHREAD_PRIO_INHERIT; protocol++) {
+		not_recoverable(PTHREAD_MUTEX_NORMAL, protocol);
+		not_recoverable(PTHREAD_MUTEX_RECURSIVE, protocol);
+		not_recoverable(PTHREAD_MUTEX_ERRORCHECK, protocol);
+	}
 
 	pthread_mutexattr_init(&attributes);
 	pthread_mutexattr_setprotocol(&attributes, PTHREAD_PRIO_INHERIT);
