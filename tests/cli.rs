@@ -128,6 +128,28 @@ fn a_command_that_fails_at_once_gives_its_status() {
 }
 
 #[test]
+fn a_command_has_its_status_whatever_becomes_of_the_summary() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = |name: &str, script: &str, stdout: Stdio| {
+        let out = dir.path().join(name);
+        let mut agent = Command::new(ft_tests::agent());
+        agent.args(["record", "-k", "none", "-o", text(&out), "--", "sh", "-c", script]);
+        let output = agent.stdout(stdout).stderr(Stdio::piped()).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap().contains("cannot write"))
+    };
+    let gone = || {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        Stdio::from(writer)
+    };
+    let full = || Stdio::from(fs::File::options().write(true).open("/dev/full").unwrap());
+    assert_eq!(run("a", "exit 3", gone()), (Some(3), false));
+    assert_eq!(run("b", "exit 3", full()), (Some(3), true));
+    assert_eq!(run("c", "true", gone()), (Some(0), false));
+    assert_eq!(run("d", "true", full()), (Some(1), true));
+}
+
+#[test]
 fn a_process_that_is_gone_is_an_error() {
     let mut child = Command::new("true").spawn().unwrap();
     let pid = child.id().to_string();

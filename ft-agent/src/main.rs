@@ -4,7 +4,6 @@ mod cli;
 mod command;
 
 use std::env;
-use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
@@ -36,8 +35,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) if error.is_reader_gone() => ExitCode::SUCCESS,
         Err(error) => {
-            // When stderr is gone, too, nobody is left to read it.
-            let _ = writeln!(io::stderr(), "ft-agent: {error}");
+            error.say();
             ExitCode::from(error.exit_status())
         }
     }

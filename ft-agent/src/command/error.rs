@@ -1,6 +1,6 @@
 //! Why a subcommand failed, and the exit status that tells it.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 use ft_agent::collect::kernel::UnknownGroup;
@@ -232,6 +232,14 @@ impl CommandError {
     /// The reader of the output has seen enough, as in `ft-agent … | head`: no failure.
     pub(crate) fn is_reader_gone(&self) -> bool {
         matches!(self, CommandError::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+
+    /// Says it on standard error, unless nobody is there to be told.
+    pub(crate) fn say(&self) {
+        if !self.is_reader_gone() {
+            // When stderr is gone, too, nobody is left to read it.
+            let _ = writeln!(io::stderr(), "ft-agent: {self}");
+        }
     }
 
     /// 128 and the signal where that ended the command, as a shell tells it; 2 for what cannot be asked; else 1.

@@ -265,9 +265,18 @@ pub(crate) fn run(args: Args) -> Result {
         None if args.no_convert => unconverted(&options)?,
         None => converted(&options)?,
     };
-    recording.show(args.json, html.as_deref())?;
-    to.map(|to| to.put(&recording.trace)).transpose()?;
-    Ok(exit_code(&recording.outcome))
+    let shown = recording.show(args.json, html.as_deref());
+    // Whoever reads what is printed does not decide about the trace.
+    let put = to.map(|to| to.put(&recording.trace)).transpose();
+    let code = exit_code(&recording.outcome);
+    match shown.and(put.map(|_| ())) {
+        Ok(()) => Ok(code),
+        Err(error) if code == ExitCode::SUCCESS => Err(error),
+        Err(error) => {
+            error.say();
+            Ok(code)
+        }
+    }
 }
 
 /// Records, and leaves the spool.
