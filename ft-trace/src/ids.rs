@@ -59,17 +59,18 @@ impl Cpu {
     pub const UNKNOWN: Cpu = Cpu(-1);
 }
 
+/// Times come from files, too, which say what they like.
 impl std::ops::Sub for Nanos {
     type Output = i64;
     fn sub(self, rhs: Nanos) -> i64 {
-        self.0 - rhs.0
+        self.0.saturating_sub(rhs.0)
     }
 }
 
 impl std::ops::Add<i64> for Nanos {
     type Output = Nanos;
     fn add(self, ns: i64) -> Nanos {
-        Nanos(self.0 + ns)
+        Nanos(self.0.saturating_add(ns))
     }
 }
 

@@ -10,7 +10,7 @@
 //!   and a microsecond, or the CPUs disagree. It is the median that counts: a change of the rate by NTP
 //!   moves single samples.
 
-use super::model::{off_line, rate};
+use super::model::{off_line, rate, since};
 use crate::spool::frame::ClockSample;
 
 /// A bracket this many times the median is too wide.
@@ -134,18 +134,18 @@ fn advance(samples: &[ClockSample]) -> Result<(), ClockError> {
 
 fn steps(samples: &[ClockSample], findings: &mut Vec<Finding>) {
     for pair in samples.windows(2) {
-        let realtime = pair[1].realtime_offset_ns - pair[0].realtime_offset_ns;
+        let realtime = pair[1].realtime_offset_ns.saturating_sub(pair[0].realtime_offset_ns);
         let asleep = asleep_ns(&pair[0], &pair[1]);
         if asleep > STEP_NS {
             findings.push(Finding::Suspended(asleep));
-        } else if realtime.abs() > STEP_NS {
+        } else if realtime.saturating_abs() > STEP_NS {
             findings.push(Finding::RealtimeSet(realtime));
         }
     }
 }
 
 fn asleep_ns(a: &ClockSample, b: &ClockSample) -> i64 {
-    b.boottime_offset_ns - a.boottime_offset_ns
+    b.boottime_offset_ns.saturating_sub(a.boottime_offset_ns)
 }
 
 fn rates(samples: &[ClockSample]) -> Result<(), ClockError> {
@@ -154,9 +154,9 @@ fn rates(samples: &[ClockSample]) -> Result<(), ClockError> {
     };
     for pair in samples.windows(2) {
         let (a, b) = (&pair[0], &pair[1]);
-        let real = (b.mono_ns - a.mono_ns) as f64;
+        let real = since(a, b) as f64;
         let expected = (b.tsc - a.tsc) as f64 * typical;
-        let noise = (a.bracket_tsc + b.bracket_tsc) as f64 * typical;
+        let noise = a.bracket_tsc.saturating_add(b.bracket_tsc) as f64 * typical;
         let changed = (expected - real).abs() > MAX_RATE_CHANGE * expected + noise;
         if changed && asleep_ns(a, b) <= STEP_NS {
             return Err(ClockError::NotInvariant {
@@ -180,7 +180,8 @@ fn cpus(samples: &[ClockSample]) -> Result<(), ClockError> {
             .filter_map(|(i, sample)| {
                 let before = samples[..i].iter().rev().find(|s| s.cpu != cpu)?;
                 let after = samples[i + 1..].iter().find(|s| s.cpu != cpu)?;
-                let noise = (before.bracket_tsc + 2 * sample.bracket_tsc + after.bracket_tsc) / 2;
+                let brackets = [before, sample, sample, after].map(|s| s.bracket_tsc);
+                let noise = brackets.into_iter().fold(0, u64::saturating_add) / 2;
                 let off = off_line(before, sample, after);
                 let allowed = noise as f64 * rate(before, after);
                 Some(off.signum() * (off.abs() - allowed).max(0.0))

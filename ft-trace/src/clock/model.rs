@@ -90,7 +90,7 @@ impl ClockModel {
             nodes[i].residual_ns = off_line(&samples[i - 1], &samples[i], &samples[i + 1]);
         }
         let far =
-            |s: &ClockSample, end: &ClockSample| (s.mono_ns - end.mono_ns).abs() >= BASELINE_NS;
+            |s: &ClockSample, end: &ClockSample| since(end, s).saturating_abs() >= BASELINE_NS;
         let first_far = samples.iter().position(|s| far(s, &samples[0])).unwrap_or(last);
         let last_far = samples.iter().rposition(|s| far(s, &samples[last])).unwrap_or(0);
         let before = end(&nodes[..=first_far]);
@@ -197,26 +197,27 @@ impl Cursor<'_> {
     }
 }
 
+/// Nanoseconds from one sample to another. Samples come from files, which say what they like.
+pub(super) fn since(a: &ClockSample, b: &ClockSample) -> i64 {
+    b.mono_ns.saturating_sub(a.mono_ns)
+}
+
 /// Nanoseconds for one cycle from one sample to another.
 pub(super) fn rate(a: &ClockSample, b: &ClockSample) -> f64 {
-    (b.mono_ns - a.mono_ns) as f64 / (b.tsc - a.tsc) as f64
+    since(a, b) as f64 / (b.tsc - a.tsc) as f64
 }
 
 /// Distance of `middle` from the line through the other two, ns.
 pub(super) fn off_line(a: &ClockSample, middle: &ClockSample, b: &ClockSample) -> f64 {
     let line = (middle.tsc - a.tsc) as f64 * rate(a, b);
-    (middle.mono_ns - a.mono_ns) as f64 - line
+    since(a, middle) as f64 - line
 }
 
 /// The line through the first and the last of these nodes, as it goes on beyond them.
 fn end(nodes: &[Node]) -> End {
     let (a, b) = (&nodes[0].sample, &nodes[nodes.len() - 1].sample);
     let bounds = nodes[..nodes.len() - 1].iter().map(|n| n.bound_ns);
-    End {
-        ns_per_cycle: rate(a, b),
-        baseline_ns: b.mono_ns - a.mono_ns,
-        bound_ns: bounds.max().unwrap_or(0),
-    }
+    End { ns_per_cycle: rate(a, b), baseline_ns: since(a, b), bound_ns: bounds.max().unwrap_or(0) }
 }
 
 fn step_ns(sample: &ClockSample, ns_per_cycle: f64) -> i64 {
@@ -250,7 +251,7 @@ fn bound(samples: &[ClockSample], i: usize) -> i64 {
         (Some((s, residual)), None) | (None, Some((s, residual))) => 2.0 * (residual + 2.0 * s * b),
         (None, None) => MAX_SLEW * length as f64 * ns_per_cycle / 4.0,
     };
-    (b + bend).ceil() as i64 + step_ns(left, ns_per_cycle) + 1
+    ((b + bend).ceil() as i64).saturating_add(step_ns(left, ns_per_cycle)).saturating_add(1)
 }
 
 #[cfg(test)]

@@ -40,7 +40,7 @@ pub(super) fn write(
     let gaps = registry.gaps();
     let is_whole = damage.is_none() && gaps.is_empty();
     meta.complete = registry.end.is_some() && is_whole && !ledgers.values().any(|l| l.damaged);
-    meta.rejected = ledgers.values().map(|l| l.rejected).sum::<u64>() + registry.malformed;
+    meta.rejected = sum(ledgers.values().map(|l| l.rejected).chain([registry.malformed]));
     let mut late_losses = loss_rows(&registry.losses);
     if !gaps.is_empty() {
         late_losses.extend(loss_rows(&[damaged_registry(registry)]));
@@ -73,7 +73,7 @@ pub(super) fn write(
     tables.whole(binaries)?;
     if !late_losses.is_empty() {
         // Behind the parts of the segments.
-        let part = ledgers.keys().last().map_or(0, |n| n + 1);
+        let part = ledgers.keys().last().map_or(0, |n| n.saturating_add(1));
         tables.append(part, late_losses)?;
     }
     tables.present_events()?;
@@ -128,16 +128,21 @@ fn untraced(registry: &Registry, ledgers: &BTreeMap<u32, Ledger>) -> Option<Warn
     (runs > 0).then(|| Warning::Untraced { runs, of, programs: untraced::explain(found) })
 }
 
+/// Of what ledgers say, whoever wrote them.
+fn sum(counts: impl Iterator<Item = u64>) -> u64 {
+    counts.fold(0, u64::saturating_add)
+}
+
 fn clock(ledgers: &BTreeMap<u32, Ledger>, start_tsc_hz: f64) -> ClockMeta {
     let first = ledgers.values().find_map(|l| l.first_sample);
     let last = ledgers.values().rev().find_map(|l| l.samples.last());
     let tsc_hz = match (first, last) {
         (Some(a), Some(b)) if b.mono_ns > a.mono_ns => {
-            (b.tsc - a.tsc) as f64 / (b.mono_ns - a.mono_ns) as f64 * 1e9
+            b.tsc.saturating_sub(a.tsc) as f64 / b.mono_ns.saturating_sub(a.mono_ns) as f64 * 1e9
         }
         _ => start_tsc_hz,
     };
-    let sum = |of: fn(&Ledger) -> u64| ledgers.values().map(of).sum();
+    let sum = |of: fn(&Ledger) -> u64| sum(ledgers.values().map(of));
     let max = |of: fn(&Ledger) -> i64| ledgers.values().map(of).max().unwrap_or(0);
     ClockMeta {
         tsc_hz,
@@ -157,9 +162,9 @@ fn tables(ledgers: &BTreeMap<u32, Ledger>) -> BTreeMap<String, TableMeta> {
     let mut tables: BTreeMap<String, TableMeta> = BTreeMap::new();
     for (name, part) in ledgers.values().flat_map(|l| &l.tables) {
         let table = tables.entry(name.clone()).or_default();
-        table.rows += part.rows;
+        table.rows = table.rows.saturating_add(part.rows);
         table.parts += 1;
-        table.late_rows += part.late_rows;
+        table.late_rows = table.late_rows.saturating_add(part.late_rows);
         table.late_max_ns = table.late_max_ns.max(part.late_max_ns);
     }
     tables
@@ -291,8 +296,9 @@ fn warnings(
         warnings.push(Warning::Rejected { count: meta.rejected });
     }
     let beyond = ledgers.values().map(|l| l.beyond);
-    let (events, distance_ns, bound_ns) =
-        beyond.fold((0, 0, 0), |a, b| (a.0 + b.0, i64::max(a.1, b.1), i64::max(a.2, b.2)));
+    let (events, distance_ns, bound_ns) = beyond.fold((0, 0, 0), |a: (u64, _, _), b| {
+        (a.0.saturating_add(b.0), i64::max(a.1, b.1), i64::max(a.2, b.2))
+    });
     if events > 0 {
         warnings.push(Warning::Extrapolated { events, distance_ns, bound_ns });
     }

@@ -95,7 +95,8 @@ pub(super) fn rows(
 /// The address in the file's own address space: as the file says, or said when the mapping was read, or else its offset.
 pub(super) fn own_address(query: &Query<'_>, answer: &Answer) -> u64 {
     let Query { mapping, address, .. } = query;
-    let offset = address - mapping.start + mapping.offset;
+    // What a spool from elsewhere says need not fit.
+    let offset = address.wrapping_sub(mapping.start).wrapping_add(mapping.offset);
     answer.at.or_else(|| mapping.own_address(*address)).unwrap_or(offset)
 }
 

@@ -1,6 +1,7 @@
 //! Whole conversions of spools that are made in memory.
 
 mod damaged;
+mod extreme;
 mod interrupted;
 
 use super::synthetic::{Ring, file, meta, name, registry, sample, slots, tsc};

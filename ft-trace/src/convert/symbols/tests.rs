@@ -46,3 +46,15 @@ fn a_variable_of_two_files_is_of_none() {
     assert_eq!(found([&known, &known]), None);
     assert_eq!(found([&none, &none]), None);
 }
+
+#[test]
+fn what_a_spool_says_of_a_file_need_not_fit() {
+    let own = Mapping { start: 0x1000, end: u64::MAX, offset: u64::MAX, ..Mapping::default() };
+    let at = |address, answer: &Answer| {
+        let query = Query { pid: Pid(1), mapping: &own, what: What::Frames, address };
+        own_address(&query, answer)
+    };
+    assert_eq!(at(0x1007, &Answer::default()), 6);
+    assert_eq!(at(7, &Answer::default()), 7_u64.wrapping_sub(0x1001));
+    assert_eq!(at(7, &Answer { at: Some(3), symbols: vec![] }), 3);
+}
