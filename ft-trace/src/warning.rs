@@ -161,16 +161,22 @@ pub enum Warning {
     Refused(Refused),
     /// Files of a user could not be read for names.
     #[error(
-        "functions and variables in {file}{} of the user with number {user} have no names, since {reason}: look at the file, \
+        "functions and variables in {file}{}{} have no names in processes of {}, since {reason}: look at the file, \
          which is damaged or made to harm who reads it, and record again without it",
         match files {
-            1 => String::new(),
+            0 | 1 => String::new(),
             files => format!(", and in {} more files", number::count(files - 1)),
-        }
+        },
+        owner.map(|owner| format!(" of the user with number {owner}")).unwrap_or_default(),
+        user.map_or("a user who is not known".into(), |user| format!("the user with number {user}"))
     )]
     NoNames {
-        /// Owner of the files.
-        user: u32,
+        /// Owner of the files; `None` where nobody looked.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        owner: Option<u32>,
+        /// User of the processes that have mapped them; `None` where that is not known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        user: Option<u32>,
         /// The first of them.
         file: String,
         /// How many they are.

@@ -135,6 +135,8 @@ pub(super) struct Names<'r> {
     spent: BTreeMap<User, Spent>,
     /// Of the files of an owner, for a user.
     readers: BTreeMap<(User, u32), Reader>,
+    /// Files without names by the user of their processes and by their owner, where somebody looked; and why the first has none.
+    lost: BTreeMap<(User, Option<u32>), BTreeMap<String, Failure>>,
     known: HashSet<Name>,
     /// What is mounted: for us, and for the processes.
     ours: Mounts,
@@ -163,8 +165,6 @@ impl Spent {
 struct Reader {
     worker: Option<Worker>,
     failures: u32,
-    /// Files without names, and why the first has none.
-    lost: BTreeMap<String, Failure>,
 }
 
 /// Which file is asked, as far as a query tells.
@@ -176,9 +176,9 @@ impl<'r> Names<'r> {
         of: &'r HashMap<Pid, u32>,
         mapped: &'r HashMap<Pid, Vec<Mapping>>,
     ) -> Names<'r> {
-        let (spent, readers) = (BTreeMap::new(), BTreeMap::new());
+        let (spent, readers, lost) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let (known, ours, theirs) = (HashSet::new(), Mounts::own(), HashMap::new());
-        Names { of, mapped, spent, readers, known, ours, theirs }
+        Names { of, mapped, spent, readers, lost, known, ours, theirs }
     }
 
     /// The answers, in the order of the queries: each file is opened once for all of them.
@@ -195,8 +195,7 @@ impl<'r> Names<'r> {
             let first = &queries[of_file[0]];
             let user = self.of.get(&first.pid).copied();
             if self.spent.entry(user).or_default().is_all() {
-                let reader = self.readers.entry((user, user.unwrap_or(u32::MAX))).or_default();
-                reader.lost.entry(called(first)).or_insert(Failure::Spent);
+                self.lose((user, None), first, Failure::Spent);
                 continue;
             }
             self.theirs.entry(first.pid).or_insert_with(|| Mounts::of(first.pid.0));
@@ -229,7 +228,7 @@ impl<'r> Names<'r> {
                 }
             }
             if let Err(failure) = failed {
-                reader.lost.entry(called(first)).or_insert(failure);
+                self.lose((user, Some(owner)), first, failure);
             }
         }
         answers
@@ -274,19 +273,17 @@ impl<'r> Names<'r> {
         }
     }
 
+    /// The file that is asked has no names.
+    fn lose(&mut self, whose: (User, Option<u32>), query: &Query<'_>, why: Failure) {
+        self.lost.entry(whose).or_default().entry(called(query)).or_insert(why);
+    }
+
     /// Whose files have no names, and why.
     pub(super) fn warnings(&self) -> impl Iterator<Item = Warning> {
-        let mut of_owners: BTreeMap<u32, BTreeMap<&String, Failure>> = BTreeMap::new();
-        for ((_, owner), reader) in &self.readers {
-            of_owners
-                .entry(*owner)
-                .or_default()
-                .extend(reader.lost.iter().map(|(f, why)| (f, *why)));
-        }
-        of_owners.into_iter().filter_map(|(user, lost)| {
+        self.lost.iter().filter_map(|(&(user, owner), lost)| {
             let (file, why) = lost.first_key_value()?;
-            let (file, files) = ((*file).clone(), lost.len() as u64);
-            Some(Warning::NoNames { user, file, files, reason: why.reason().into() })
+            let (file, files, reason) = (file.clone(), lost.len() as u64, why.reason().into());
+            Some(Warning::NoNames { owner, user, file, files, reason })
         })
     }
 }

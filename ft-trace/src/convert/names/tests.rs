@@ -341,7 +341,7 @@ fn functions_that_are_nested_without_end_end_the_worker_alone() {
     let warnings: Vec<String> = names.warnings().map(|warning| warning.to_string()).collect();
     let [warning] = &warnings[..] else { panic!("{warnings:?}") };
     assert!(warning.contains(hostile.path().to_str().unwrap()), "{warning}");
-    assert!(warning.contains(&format!("number {} ", user())), "{warning}");
+    assert!(warning.contains(&format!("of the user with number {} ", user())), "{warning}");
     drop(shallow);
 }
 
@@ -486,6 +486,10 @@ fn what_a_user_uses_up_others_have_still() {
     assert_eq!(has_names, [false, true]);
     let failures = |user| names.readers[&(Some(user), self::user())].failures;
     assert_eq!([failures(user() + 1), failures(user())], [MAX_FAILURES, 0]);
+    let warnings: Vec<String> = names.warnings().map(|warning| warning.to_string()).collect();
+    let [owner, other] = [user(), user() + 1].map(|user| format!("the user with number {user}"));
+    let whose = format!("of {owner} have no names in processes of {other}, since");
+    assert!(warnings.len() == 1 && warnings[0].contains(&whose), "{warnings:?}");
 }
 
 /// What a file is read for is forgotten, and there are few workers, whoever the processes belong to.
