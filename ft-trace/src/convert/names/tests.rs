@@ -307,6 +307,25 @@ fn a_worker_has_no_rights() {
     assert!(limits.contains("Max file size             0 "), "{limits}");
 }
 
+/// In a thread of its own, whose rights alone are given up.
+#[test]
+fn no_path_leads_to_a_file_where_landlock_is() {
+    // SAFETY: asks for a number alone.
+    let version =
+        unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::null::<u64>(), 0, 1) };
+    if version < 1 {
+        println!("left out: this kernel has no Landlock");
+        return;
+    }
+    let opened = std::thread::spawn(|| {
+        rustix::thread::set_no_new_privs(true).unwrap();
+        let before = File::open("/proc/self/maps").is_ok();
+        confine::leave_no_path();
+        (before, File::open("/proc/self/maps").map_err(|e| e.kind()).err())
+    });
+    assert_eq!(opened.join().unwrap(), (true, Some(io::ErrorKind::PermissionDenied)));
+}
+
 fn on_disk(content: &[u8]) -> (tempfile::NamedTempFile, Mapping) {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), content).unwrap();
