@@ -3,6 +3,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, StringArray};
 use arrow_schema::{DataType, Schema};
 use parquet::arrow::ArrowWriter;
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaDataWriter};
 
 use super::*;
 use crate::dir::Dir;
@@ -156,6 +157,40 @@ fn columns_of_another_type_are_not_decoded() {
         },
         "its columns are not those of `user_events`",
     );
+}
+
+/// Gives a part a footer by which its columns take so much memory.
+fn say_to_take(path: &Path, bytes: i64) {
+    let metadata = open(path).unwrap().metadata().as_ref().clone();
+    let mut metadata = metadata.into_builder();
+    for group in metadata.take_row_groups() {
+        let larger = |column: ColumnChunkMetaData| {
+            column.into_builder().set_total_uncompressed_size(bytes).build().unwrap()
+        };
+        let columns = group.columns().to_vec().into_iter().map(larger).collect();
+        let group = group.into_builder().set_column_metadata(columns).build().unwrap();
+        metadata = metadata.add_row_group(group);
+    }
+    let file = fs::File::options().append(true).open(path).unwrap();
+    ParquetMetaDataWriter::new(file, &metadata.build()).finish().unwrap();
+}
+
+#[test]
+fn what_a_column_says_to_take_of_memory_is_bounded() {
+    let part = |bytes| {
+        move |dir: &Path| {
+            write(dir, 0, &[event(1, 0)]);
+            trace(dir);
+            say_to_take(&part_path(dir, "user_events", 0), bytes);
+        }
+    };
+    let dir = tempfile::tempdir().unwrap();
+    part(MAX_COLUMN_BYTES)(dir.path());
+    let rows = Trace::open(dir.path()).unwrap().rows::<UserEvent>();
+    assert_eq!(rows.map(|row| row.unwrap().ts.0).collect::<Vec<_>>(), [1]);
+    let too_many = MAX_COLUMN_BYTES + 1;
+    check(part(too_many), &format!("takes {too_many} bytes of memory"));
+    check(part(-1), "takes -1 bytes of memory");
 }
 
 #[test]
