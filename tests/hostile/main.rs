@@ -17,8 +17,10 @@
 //! among the arguments select those whose names contain one of them, as with other tests.
 
 mod attacks;
+mod code;
 mod crowd;
 mod forged;
+mod fuse;
 mod honest;
 mod numbered;
 mod own_rings;

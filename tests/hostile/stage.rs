@@ -11,6 +11,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use ft_trace::Mark;
 use ft_trace::store::Trace;
 use ft_trace::tables::{CriticalSection, LossRow, Part, ThreadTime, UserEvent};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tempfile::TempDir;
 
 use crate::numbered::{self, Numbered};
@@ -108,6 +109,13 @@ impl Attacker {
         self.wait();
     }
 
+    /// Whether the suite has said something, or the recording has ended.
+    pub(crate) fn hears(&self) -> bool {
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let stdin = std::io::stdin();
+        poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&now)).is_ok_and(|ready| ready > 0)
+    }
+
     /// Waits until the recording has ended.
     pub(crate) fn wait(&self) {
         // The suite keeps the other end until then.
@@ -128,7 +136,7 @@ pub(crate) struct Recorded {
     /// Process of the first attacker.
     pub(crate) attacker: i32,
     /// Of all.
-    attackers: Vec<i32>,
+    pub(crate) attackers: Vec<i32>,
     /// What the agent printed.
     pub(crate) output: String,
     /// What it used of memory, at most.

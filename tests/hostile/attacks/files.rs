@@ -3,17 +3,15 @@
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
-use std::os::fd::AsFd;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::ptr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use ft_trace::convert::synthetic::program::{CODE, deep, exploding, named};
+use ft_trace::convert::synthetic::program::{deep, exploding, named};
 use ft_trace::tables::FrameRow;
-use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous};
 
 use crate::Attack;
+use crate::code::{run, run_compiled};
 use crate::forged::recorded;
 use crate::stage::{Attacker, NOBODY, Scene, Stage};
 
@@ -46,54 +44,13 @@ pub(super) fn program(attacker: &Attacker) {
     for (name, content) in files {
         let path = folder.path().join(name);
         fs::write(&path, content).expect("a file");
-        run(&path);
+        run(&path, LONG);
     }
     let map = format!("/tmp/perf-{}.map", std::process::id());
     symlink(trace.with_file_name(SECRET), &map).expect("a link");
-    run_compiled();
+    run_compiled(LONG);
     attacker.stay();
     let _ = fs::remove_file(map);
-}
-
-/// Calls a function until that has taken long.
-fn call(function: *mut std::ffi::c_void) {
-    // SAFETY: there is a function, which takes and returns nothing, and keeps to the convention.
-    let function: extern "C" fn() = unsafe { std::mem::transmute(function) };
-    let since = Instant::now();
-    while since.elapsed() < LONG {
-        function();
-    }
-}
-
-/// Executes the function of a file.
-fn run(path: &Path) {
-    let file = File::open(path).expect("a file");
-    let protection = ProtFlags::READ | ProtFlags::EXEC;
-    // SAFETY: a new mapping, which stays.
-    let begin = unsafe {
-        mmap(
-            ptr::null_mut(),
-            CODE as usize + 0x1000,
-            protection,
-            MapFlags::PRIVATE,
-            file.as_fd(),
-            0,
-        )
-    };
-    call(begin.expect("a mapping").wrapping_byte_add(CODE as usize));
-}
-
-/// Executes a function that is in no file.
-fn run_compiled() {
-    let content = named(b"f");
-    let code = &content[CODE as usize..][..16];
-    let protection = ProtFlags::READ | ProtFlags::WRITE | ProtFlags::EXEC;
-    // SAFETY: a new mapping, which stays.
-    let begin = unsafe { mmap_anonymous(ptr::null_mut(), 0x1000, protection, MapFlags::PRIVATE) };
-    let begin = begin.expect("a mapping");
-    // SAFETY: it is larger.
-    unsafe { ptr::copy_nonoverlapping(code.as_ptr(), begin.cast(), code.len()) };
-    call(begin);
 }
 
 fn test(stage: &Stage) {

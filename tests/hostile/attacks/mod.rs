@@ -1,9 +1,11 @@
 //! The attacks, one a file.
 
+mod compiled;
 mod descriptors;
 mod execs;
 mod far_head;
 mod files;
+mod fuse;
 mod half_closed;
 mod huge_pages;
 mod large;
@@ -22,6 +24,7 @@ mod times;
 mod twice;
 mod unborn;
 mod users;
+mod written;
 
 use crate::Attack;
 
@@ -47,12 +50,15 @@ pub(crate) const ALL: &[&Attack] = &[
     &stopped::ATTACK,
     &reused::ATTACK,
     &users::ATTACK,
+    &written::ATTACK,
 ];
 
 /// Those that go on once more beside records of the kernel.
 pub(crate) const WITH_KERNEL: &[&Attack] = &[
     &far_head::ATTACK,
     &files::ATTACK,
+    &compiled::ATTACK,
+    &fuse::ATTACK,
     &opened::ATTACK,
     &threads::ATTACK,
     &unborn::ATTACK,
