@@ -21,6 +21,10 @@
  * All arguments together take 304 bytes at most: each number 8, each text 8 more than its length. Long
  * texts are cut to what is left, and marked. An argument's name in the trace is its expression.
  *
+ * Placeholders of a format are those of Rust: {} is the next argument, {0} the first one, {id} the one of this
+ * expression, {id:#x} the same in hexadecimal digits. In C++ one that does not fit does not compile; in C, it does, and a
+ * warning of the trace says so.
+ *
  * FT_BEGIN(name, format, arguments...) and FT_END(name) tell the begin and the end of a piece of work on
  * one thread, or in one task.
  *
@@ -273,6 +277,109 @@ FT_OURS constexpr bool ft_has_category(ft_str name) {
     return false;
 }
 
+/* What is wrong with a format, by the rules of ft-user/src/layout/format.rs, which ft_fault_of follows. */
+enum ft_fault { FT_FITS, FT_STRAY_BRACE, FT_NO_ARGUMENT, FT_NO_SPEC, FT_WRONG_TYPE };
+
+FT_OURS constexpr char ft_at(ft_str text, uint64_t i) { return i < text.length ? text.address[i] : '\0'; }
+FT_OURS constexpr bool ft_is_align(char c) { return c == '<' || c == '^' || c == '>'; }
+
+/* A number, and `at` behind it; 0 where there is none, and -1 where it is too large. */
+FT_OURS constexpr int ft_number(ft_str text, uint64_t &at) {
+    int number = 0;
+    for (; ft_at(text, at) >= '0' && ft_at(text, at) <= '9'; ++at) {
+        number = number * 10 + (ft_at(text, at) - '0');
+        if (number > 1000) return -1;
+    }
+    return number;
+}
+
+/* The letter of a specification, 0 where it has none, and -1 where it is none. */
+FT_OURS constexpr int ft_letter(ft_str spec) {
+    const unsigned char first = static_cast<unsigned char>(ft_at(spec, 0));
+    const uint64_t fill = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+    uint64_t at = 0;
+    if (ft_is_align(ft_at(spec, fill))) at = fill + 1;
+    else if (ft_is_align(ft_at(spec, 0))) at = 1;
+    if (ft_at(spec, at) == '+') ++at;
+    if (ft_at(spec, at) == '#') ++at;
+    if (ft_at(spec, at) == '0') ++at;
+    if (ft_number(spec, at) < 0) return -1;
+    if (ft_at(spec, at) == '.') {
+        const uint64_t from = ++at;
+        if (ft_number(spec, at) < 0 || at == from) return -1;
+    }
+    if (at == spec.length) return 0;
+    for (const char letter : { '?', 'x', 'X', 'o', 'b', 'e', 'E', 'p' }) {
+        if (ft_at(spec, at) == letter && at + 1 == spec.length) return letter;
+    }
+    return -1;
+}
+
+FT_OURS constexpr bool ft_suits(int letter, uint8_t type) {
+    const bool is_integer = type == FT_UNSIGNED || type == FT_SIGNED;
+    switch (letter) {
+    case 0: case '?': return true;
+    case 'e': case 'E': return is_integer || type == FT_FLOAT;
+    case 'p': return type == FT_POINTER;
+    default: return is_integer || type == FT_POINTER;
+    }
+}
+
+/* Blanks behind a comma do not count. */
+FT_OURS constexpr bool ft_is_same(ft_str a, ft_str b) {
+    uint64_t i = 0, j = 0;
+    while (i < a.length && j < b.length) {
+        if (a.address[i] != b.address[j]) return false;
+        const bool is_comma = a.address[i] == ',';
+        ++i, ++j;
+        while (is_comma && ft_at(a, i) == ' ') ++i;
+        while (is_comma && ft_at(b, j) == ' ') ++j;
+    }
+    return i == a.length && j == b.length;
+}
+
+/* Which of so many arguments a placeholder means; no less than their number if it is none. */
+template <class Here> FT_OURS constexpr uint64_t ft_index(ft_str which, uint64_t count) {
+    uint64_t at = 0, index = 0;
+    const int position = ft_number(which, at);
+    if (position >= 0 && at > 0 && at == which.length) return static_cast<uint64_t>(position);
+    while (index < count && !ft_is_same(Here::argument(index), which)) ++index;
+    return index;
+}
+
+template <class Here> FT_OURS constexpr ft_fault ft_fault_of(const uint8_t *types, uint64_t count) {
+    const ft_str format = Here::format();
+    uint64_t following = 0;
+    for (uint64_t at = 0; at < format.length;) {
+        const char brace = ft_at(format, at);
+        if (brace != '{' && brace != '}') {
+            ++at;
+            continue;
+        }
+        if (ft_at(format, at + 1) == brace) {
+            at += 2;
+            continue;
+        }
+        uint64_t end = at + 1, colon = 0;
+        while (end < format.length && ft_at(format, end) != '}') {
+            const bool is_path = ft_at(format, end - 1) == ':' || ft_at(format, end + 1) == ':';
+            if (ft_at(format, end) == ':' && colon == 0 && !is_path) colon = end;
+            ++end;
+        }
+        if (brace == '}' || end == format.length) return FT_STRAY_BRACE;
+        const uint64_t behind = colon > 0 ? colon : end;
+        const ft_str which = { format.address + at + 1, behind - at - 1 };
+        const ft_str spec = { format.address + behind + (colon > 0), end - behind - (colon > 0) };
+        const uint64_t index = which.length == 0 ? following++ : ft_index<Here>(which, count);
+        if (index >= count) return FT_NO_ARGUMENT;
+        const int letter = ft_letter(spec);
+        if (letter < 0) return FT_NO_SPEC;
+        if (!ft_suits(letter, types[index])) return FT_WRONG_TYPE;
+        at = end + 1;
+    }
+    return FT_FITS;
+}
+
 template <size_t N> struct ft_args { ft_arg list[N + 1]; };
 
 template <class Here, class... Args> FT_OURS constexpr ft_args<sizeof...(Args)> ft_describe() {
@@ -287,12 +394,18 @@ template <class Here, class... Args> FT_OURS constexpr ft_args<sizeof...(Args)> 
 
 template <class Here, class... Args> struct ft_site {
     static_assert(ft_has_category(Here::name()), "the name of an event is \"category.name\"");
+    static constexpr uint8_t types[] = { ft_type<Args>()..., 0 };
+    static constexpr ft_fault fault = ft_fault_of<Here>(types, sizeof...(Args));
     static constexpr bool has_text = (ft_is_text<Args> || ... || false);
     static constexpr ft_args<sizeof...(Args)> args = ft_describe<Here, Args...>();
     static constexpr ft_meta meta = {
         sizeof(ft_meta), Here::kind(), Here::line(), Here::name(), Here::file(), Here::format(),
         args.list, sizeof...(Args),
     };
+    static_assert(fault != FT_STRAY_BRACE, "a format has a brace that is no placeholder; {{ and }} are braces");
+    static_assert(fault != FT_NO_ARGUMENT, "a format refers to an argument that the event does not have");
+    static_assert(fault != FT_NO_SPEC, "a placeholder of a format is {name:spec}, with numbers for width and precision");
+    static_assert(fault != FT_WRONG_TYPE, "an argument of this type cannot be shown as its placeholder says");
 };
 } /* namespace */
 

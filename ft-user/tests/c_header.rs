@@ -332,6 +332,87 @@ fn optimised_at_link_time() {
     }
 }
 
+/// What C++ compilers say of an event with these, in either compiler; empty where they accept it.
+fn said_of_format(format: &str, args: &str) -> Vec<String> {
+    let out = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let source = out.join("format.cc");
+    let event = format!("FT_EVENT(\"a.b\", \"{format}\"{args});");
+    let variables = "unsigned id, double rate, const char *name, int *p";
+    let code = format!(
+        "#include <feather_trace.h>\nstatic int f(int a, int b) {{ return a + b; }}\nvoid g({variables}) {{\n{event}\n}}\n"
+    );
+    std::fs::write(&source, format!("{code}int h() {{ return f(1, 2); }}\n")).unwrap();
+    let compilers = compilers(&["g++", "clang++"]);
+    let said = |compiler: &&str| {
+        let mut command = Command::new(compiler);
+        command.args(["-std=c++17", "-Wall", "-Wextra", "-Werror", "-pedantic"]);
+        command.args(["-Wno-unused-parameter", "-fsyntax-only", "-I"]);
+        let output = command.arg(prefix().join("include")).arg(&source).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.success(), said.is_empty(), "{said}");
+        said
+    };
+    compilers.iter().map(said).collect()
+}
+
+/// A format that does not fit its arguments does not compile in C++, by the rules that hold for Rust.
+#[test]
+fn formats_of_cpp_fit_their_arguments() {
+    use ft_user::layout::{ArgType, format};
+    let args = [("id", ArgType::Unsigned), ("rate", ArgType::Float), ("name", ArgType::Str)];
+    let more = [("p", ArgType::Pointer), ("f(1, 2)", ArgType::Signed)];
+    let all = [&args[..], &more].concat();
+    let check = |format: &str, args: &[(&str, ArgType)]| {
+        let named: String = args.iter().map(|(name, _)| format!(", {name}")).collect();
+        let fault = format::fault(format, args);
+        for said in said_of_format(format, &named) {
+            match fault {
+                // The words are the same but for how they are quoted.
+                Some(fault) => {
+                    assert!(said.contains(&fault.replace('`', "")), "{format}: {fault}: {said}");
+                    assert_eq!(said.matches("error: ").count(), 1, "{format}: {said}");
+                }
+                None => assert!(said.is_empty(), "{format}: {said}"),
+            }
+        }
+        fault.is_none()
+    };
+    let good = [
+        "",
+        "{} {} {} {} {} {{}}",
+        "{0} {4}",
+        "{id:#010x} {rate:.2} {name:>8.3} {p:p} {f(1,2):+} {f(1, 2):e}",
+        "{id:ü^8} {name:?<4} {rate:e} {p:X}",
+    ];
+    for format in good {
+        assert!(check(format, &all), "{format}");
+    }
+    let bad = [
+        "{",
+        "}",
+        "a } b",
+        "{id",
+        "{5}",
+        "{9999}",
+        "{ids}",
+        "{ id }",
+        "{} {} {} {} {} {}",
+        "{id:z}",
+        "{id:1$}",
+        "{id:.}",
+        "{id:x8}",
+        "{id:99999}",
+        "{rate:x}",
+        "{name:x}",
+        "{id:p}",
+        "{name:e}",
+    ];
+    for format in bad {
+        assert!(!check(format, &all), "{format}");
+    }
+    assert!(check("none", &[]) && !check("{}", &[]) && !check("{0}", &[]));
+}
+
 /// What cannot be is refused in words.
 #[test]
 fn refusals_say_why() {
