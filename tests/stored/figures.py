@@ -90,8 +90,8 @@ def locks(report: dict, rows: Rows) -> None:
         same(f"{what} waits", entry["waits"], len(waits))
         same(f"{what} wait_total_ns", entry["wait_total_ns"], sum(waits))
         same(f"{what} wait_max_ns", entry["wait_max_ns"], max(waits, default=0))
-        bins = groups([{"bin": hold["dur"] // 100 * 100} for hold in holds if hold["dur"] < 9_999_900], "bin")
-        stated = {(bin,): n for bin, n in entry["histogram_100ns"] if bin < 9_999_900}
+        bins = groups([{"bin": hold["dur"] // 100 * 100} for hold in holds if hold["dur"] < 10_000_000], "bin")
+        stated = {(bin,): n for bin, n in entry["histogram_100ns"] if bin < 10_000_000}
         same(f"{what} histogram", stated, {bin: len(found) for bin, found in bins.items()})
         lengths(what, entry, [hold["dur"] for hold in holds])
         if report["decomposed"]:

@@ -25,6 +25,7 @@
 //!
 //! *values* is the interface: within a version of the schema, keys are added and never renamed. *blocks* is what the text
 //! shows, for viewers that want to draw it without knowing the section: its titles and sentences may change.
+//! A histogram has the lower edge and the count of each bin that is not empty; the one from 10 ms on has all that is longer.
 //! Durations are whole nanoseconds (averages have fractions), shares go from 0 to 1, a change of 0.05 is 5 % more, what is not known is null.
 
 use serde::ser::{Serialize, SerializeMap, SerializeStruct, Serializer};

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use serde::Serialize;
 
 use super::stacks::{self, Chain, Way, Ways};
-use super::{Input, NO_PARTS, unknown};
+use super::{Input, NO_PARTS, unknown, without_kernel};
 use crate::code::Code;
 use crate::document::{Interval, Lock, N, Ns, Section, Share, Table, Text, Thread, Word};
 use crate::stats::{Distribution, Groups, Marks, Names, Own, Tail, Top, own};
@@ -293,7 +293,11 @@ impl FutexesReport {
         } else {
             s.say("No thread waited at a futex or a semaphore.");
         }
-        if self.recorded { s.with(self) } else { s.with(unknown(self)) }
+        match (self.recorded, self.kernel) {
+            (false, _) => s.with(unknown(self)),
+            (true, false) => s.with(without_kernel(self, &["parts"])),
+            (true, true) => s.with(self),
+        }
     }
 
     fn coverage(&self, s: &mut Section) {

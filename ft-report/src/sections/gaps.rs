@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::Input;
 use super::apart::apart;
+use super::{Input, without_kernel};
 use crate::document::{Data, Histogram, Id, N, Ns, Of, Section, Share, Table, Thread, Typed, Word};
 use crate::stats::{Bins, Groups, Marks, Own, Tail, Top, own};
 use crate::text;
@@ -205,7 +205,7 @@ impl GapsReport {
         self.inference(&mut s);
         s.table(longest::table(&self.longest, self.kernel));
         own::explain(&mut s, "");
-        s.with(self)
+        if self.kernel { s.with(self) } else { s.with(without_kernel(self, &["parts"])) }
     }
 
     fn coverage(&self, s: &mut Section) {

@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 
 use serde::Serialize;
 
-use super::Input;
 use super::workers::{Announced, ByCulprit, ByWorker};
+use super::{Input, without_kernel};
 use crate::document::{Id, Interval, N, Ns, Section, Share, Table, Word};
 use crate::stats::{Distribution, Marks, Own, Tail, Top, own, parts};
 use ft_analysis::{Mark, Tally, Worked};
@@ -289,7 +289,7 @@ impl JobsReport {
         self.longest(&mut s);
         own::explain(&mut s, "");
         self.marks.legend(&mut s);
-        s.with(self)
+        if self.kernel { s.with(self) } else { s.with(without_kernel(self, &["parts"])) }
     }
 
     fn coverage(&self, s: &mut Section) {

@@ -9,7 +9,7 @@ mod waits;
 
 use serde::Serialize;
 
-use super::{Input, NO_PARTS};
+use super::{Input, NO_PARTS, without_kernel};
 use crate::code::Code;
 use crate::document::{
     Builder, Interval, Lock, N, Ns, Of, Place, Section, Share, Table, Text, Thread, Word,
@@ -175,7 +175,7 @@ impl KernelLocksReport {
         if let Some(held) = &self.held {
             held.say(&mut s);
         }
-        s.with(self)
+        if self.kernel { s.with(self) } else { s.with(without_kernel(self, &["parts"])) }
     }
 
     fn coverage(&self, s: &mut Section) {

@@ -10,8 +10,8 @@ use std::cmp::Reverse;
 
 use serde::Serialize;
 
-use super::Input;
 use super::apart::locks_apart;
+use super::{Input, without_kernel};
 use crate::document::{
     Data, Drawn, Histogram, Kind, Lock, MeanNs, N, Ns, Of, Section, Share, Step, Table, Typed,
     Value, Word,
@@ -139,7 +139,11 @@ impl LocksReport {
             s.table(longest::table(&self.longest, self.decomposed));
             own::explain(&mut s, "");
         }
-        s.with(self)
+        if self.decomposed {
+            s.with(self)
+        } else {
+            s.with(without_kernel(self, &["parts", "preempted_holds"]))
+        }
     }
 
     fn coverage(&self, s: &mut Section) {

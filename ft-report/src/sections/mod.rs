@@ -78,6 +78,25 @@ fn unknown(values: impl Serialize) -> Value {
     values
 }
 
+/// The machine values of a report, of which some are not known without the kernel's records: those of these names.
+fn without_kernel(values: impl Serialize, of_kernel: &[&str]) -> Value {
+    fn forget(value: &mut Value, of_kernel: &[&str]) {
+        match value {
+            Value::Array(all) => all.iter_mut().for_each(|value| forget(value, of_kernel)),
+            Value::Object(all) => {
+                all.iter_mut().for_each(|(name, value)| match of_kernel.contains(&name.as_str()) {
+                    true => *value = Value::Null,
+                    false => forget(value, of_kernel),
+                })
+            }
+            _ => {}
+        }
+    }
+    let mut values = serde_json::to_value(values).unwrap_or_default();
+    forget(&mut values, of_kernel);
+    values
+}
+
 /// What a report says that can say nothing.
 const NO_SCHEDULER: &str =
     "No scheduler records: record with the kernel group `sched` (see `ft-agent doctor`).";

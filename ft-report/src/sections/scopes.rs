@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use serde::Serialize;
 
-use super::Input;
+use super::{Input, without_kernel};
 use crate::document::{Interval, N, Ns, Of, Section, Share, Table, Thread, Word};
 use crate::stats::counted::{self, CountedSums};
 use crate::stats::{
@@ -240,7 +240,7 @@ impl ScopesReport {
             parts::explain(&mut s, self.names.iter().map(|n| &n.parts));
             self.marks.legend(&mut s);
         }
-        s.with(self)
+        if self.kernel { s.with(self) } else { s.with(without_kernel(self, &["parts"])) }
     }
 
     fn coverage(&self, s: &mut Section) {

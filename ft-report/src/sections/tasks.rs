@@ -8,9 +8,9 @@ pub use names::TaskName;
 
 use serde::Serialize;
 
-use super::Input;
 use super::called::Called;
 use super::scopes::not_counted;
+use super::{Input, without_kernel};
 use crate::document::{Id, N, Ns, Number, Of, Section, Share, Table, Thread, Word};
 use crate::stats::{Marks, Tail, Top, counted, happened, own, parts};
 use crate::text;
@@ -132,7 +132,7 @@ impl TasksReport {
             own::explain(&mut s, "");
             self.marks.legend(&mut s);
         }
-        s.with(self)
+        if self.kernel { s.with(self) } else { s.with(without_kernel(self, &["parts"])) }
     }
 
     fn coverage(&self, s: &mut Section) {

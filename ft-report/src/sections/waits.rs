@@ -10,9 +10,9 @@ use std::cmp::Reverse;
 
 use serde::Serialize;
 
-use super::Input;
 use super::called::Called;
 use super::order::{Edges, Order};
+use super::{Input, without_kernel};
 use crate::document::{
     Id, Lock, MeanNs, N, Ns, Of, Place, Section, Share, Table, Text, Thread, Word,
 };
@@ -37,6 +37,17 @@ const SHOWN: usize = 15;
 
 /// Longest waits that are kept.
 const LONGEST: usize = 10;
+
+/// What only the kernel's records tell.
+const OF_KERNEL: &[&str] = &[
+    "parts",
+    "asleep_ns",
+    "runnable_ns",
+    "running_ns",
+    "woken",
+    "woken_after_ns",
+    "woken_after_max_ns",
+];
 
 /// The report.
 #[derive(Clone, Debug, Serialize)]
@@ -241,7 +252,7 @@ impl WaitsReport {
             own::explain(&mut s, "");
         }
         self.order.say(&mut s);
-        s.with(self)
+        if self.decomposed { s.with(self) } else { s.with(without_kernel(self, OF_KERNEL)) }
     }
 
     fn coverage(&self, s: &mut Section) {

@@ -108,7 +108,7 @@ impl Distribution {
 /// Width of a bin of [`Bins`], ns.
 pub const BIN_NS: i64 = 100;
 
-/// Bins of their own: up to 10 ms. The last one takes everything longer.
+/// Bins of their own: up to 10 ms. One more takes everything from there on.
 pub const MAX_BINS: i64 = 100_000;
 
 /// Histogram in bins of 0.1 µs; empty bins are not stored.
@@ -118,7 +118,7 @@ pub struct Bins(BTreeMap<i64, u64>);
 impl Bins {
     /// Counts a duration.
     pub fn add(&mut self, ns: i64) {
-        *self.0.entry((ns.max(0) / BIN_NS).min(MAX_BINS - 1)).or_default() += 1;
+        *self.0.entry((ns.max(0) / BIN_NS).min(MAX_BINS)).or_default() += 1;
     }
 
     /// Lower edge in ns and count of each bin that is not empty, ascending.
@@ -222,11 +222,11 @@ mod tests {
     #[test]
     fn bins_are_a_tenth_of_a_microsecond_wide() {
         let mut bins = Bins::default();
-        for ns in [0, 99, 100, 250, -5, i64::MAX] {
+        for ns in [0, 99, 100, 250, -5, 9_999_999, 10_000_000, i64::MAX] {
             bins.add(ns);
         }
         let found: Vec<_> = bins.iter().collect();
-        assert_eq!(found, [(0, 3), (100, 1), (200, 1), ((MAX_BINS - 1) * BIN_NS, 1)]);
+        assert_eq!(found, [(0, 3), (100, 1), (200, 1), (9_999_900, 1), (10_000_000, 2)]);
     }
 
     #[test]

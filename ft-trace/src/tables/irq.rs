@@ -61,7 +61,8 @@ table! {
         pub cpu: Cpu,
         /// What kind of handler.
         pub kind: IrqKind,
-        /// Line, softirq number or vector kind ([`ft_ebpf::vector`]).
+        /// Line, softirq number or vector kind: 1 `local_timer`, 2 `reschedule`, 3 `call_function`, 4 `call_function_single`,
+        /// 5 `irq_work`.
         pub number: i32 as Number,
         /// Action of the line, softirq (`TIMER`, `NET_RX`, …) or vector (`local_timer`, …).
         pub name: Name,

@@ -78,3 +78,36 @@ fn what_ifs_count_holds_and_preemptions_times() {
                 CPU, and so does each of nested holds; `ft-agent preempted` counts the times instead, each once.";
     assert!(what_if.contains(said), "{what_if}");
 }
+
+/// Where the kernel was not recorded, no part of any time is known; none is 0.
+#[test]
+fn parts_are_not_known_without_the_kernel() {
+    fn parts<'a>(value: &'a Value, found: &mut Vec<&'a Value>) {
+        match value {
+            Value::Array(all) => all.iter().for_each(|value| parts(value, found)),
+            Value::Object(all) => all.iter().for_each(|(name, value)| match name.as_str() {
+                "parts" | "preempted_holds" | "asleep_ns" => found.push(value),
+                _ => parts(value, found),
+            }),
+            _ => {}
+        }
+    }
+    for (kernel, known) in [(true, true), (false, false)] {
+        let document = serde_json::to_value(document(kernel, CONTENDED)).expect("JSON");
+        let sections = &document["sections"];
+        for section in ["locks", "waits"] {
+            let mut found = Vec::new();
+            parts(&sections[section]["values"], &mut found);
+            let nulls = found.iter().filter(|part| part.is_null()).count();
+            assert!(
+                if known { nulls < found.len() } else { nulls == found.len() && nulls > 0 },
+                "{section}: {found:?}"
+            );
+        }
+    }
+    let gaps =
+        serde_json::to_value(document(false, "0 0 .>a S\n1000 poll a 0\n2000 gap a 0 1500 1900"))
+            .expect("JSON");
+    let poller = &gaps["sections"]["gaps"]["values"]["pollers"][0];
+    assert!(poller["gaps"] == 1 && poller["parts"].is_null(), "{poller}");
+}

@@ -25,7 +25,7 @@ pub(super) fn draw<'a>(
     let mut drawings = Vec::new();
     for (of, steps) in each.filter(|(_, steps)| !steps.is_empty()) {
         open |= steps.last().is_some_and(|step| match exact {
-            true => step.from_ns == (MAX_BINS - 1) * BIN_NS,
+            true => step.from_ns == MAX_BINS * BIN_NS,
             false => step.to_ns.is_none(),
         });
         let plot = Plot::new((WIDTH, HEIGHT), |area| one(area, counted, &steps, exact))?;

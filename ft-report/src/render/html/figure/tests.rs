@@ -194,7 +194,7 @@ fn bins_are_drawn_and_stored_as_they_are() {
     let many: Vec<_> =
         (0..30).map(|i| ((100 << (i / 2)) + 50 * ((i % 2) << (i / 2)), 1 + i as u64)).collect();
     for bins in
-        [vec![(0, 7)], vec![(100, 3), (400, 1), (99_900, 2)], vec![], vec![(9_999_900, 4)], many]
+        [vec![(0, 7)], vec![(100, 3), (400, 1), (99_900, 2)], vec![], vec![(10_000_000, 4)], many]
     {
         let each = vec![Histogram { of: text::ALL, bins: bins.clone() }];
         let (drawings, _) = draw(Data::Histograms { counted: "n", each });
