@@ -61,7 +61,10 @@ pub mod observed {
 /// the one are left out while the other is preempted within a program on that CPU.
 pub const OWN_THREADS: usize = 256;
 
-/// Value of the per-CPU loss map (key: index into [`program::NAMES`]).
+/// The one value of the per-CPU loss map: by index into [`program::NAMES`].
+pub type Losses = [Loss; program::NAMES.len()];
+
+/// What one program has lost on a CPU.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Loss {

@@ -9,9 +9,8 @@ use aya_ebpf::{
     maps::{Array, PerCpuArray},
 };
 use ft_ebpf::{
-    Loss,
+    Losses,
     observed::{CHUNK, PIDS},
-    program,
 };
 
 /// Records, in the order of their reservation. The agent makes the buffers, each of a size and in the memory of a node.
@@ -29,10 +28,9 @@ pub(crate) static RECORDS: ArrayOfMaps<RingBuffer, 1> = ArrayOfMaps::new();
 pub(crate) static OBSERVED: Array<[u8; CHUNK]> =
     Array::with_max_entries((PIDS / CHUNK) as u32, BPF_F_MMAPABLE);
 
-/// What found no room, by index into [`program::NAMES`].
+/// What found no room, by index into [`ft_ebpf::program::NAMES`]; one entry, for the agent looks at all of it again and again.
 #[map]
-pub(crate) static LOSS: PerCpuArray<Loss> =
-    PerCpuArray::with_max_entries(program::NAMES.len() as u32, 0);
+pub(crate) static LOSS: PerCpuArray<Losses> = PerCpuArray::with_max_entries(1, 0);
 
 /// Adds in one instruction, which nothing can strike. (Rust's atomics can only do what compares, too, and BPF's `core` has none.)
 ///

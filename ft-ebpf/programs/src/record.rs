@@ -62,9 +62,11 @@ fn buffer() -> Option<&'static RingBuffer> {
 /// the one that writes them last, so that the other loss lies outside of them, by as long as one of the two was preempted.
 #[inline(always)]
 pub(crate) fn lost(program: u32, ts: u64) {
-    let Some(loss) = LOSS.get_ptr_mut(program) else { return };
+    let Some(losses) = LOSS.get_ptr_mut(0) else { return };
     // SAFETY: the slot is this CPU's, which the program does not leave, and this program's.
     unsafe {
+        let Some(loss) = (*losses).get_mut(program as usize) else { return };
+        let loss = &raw mut *loss;
         if (*loss).first_ts == 0 || ts < (*loss).first_ts {
             (*loss).first_ts = ts;
         }

@@ -52,9 +52,12 @@ pub struct KernelLoss {
 /// From question to question how often the programs were skipped.
 const MISSES_EVERY_NS: u64 = 1_000_000_000;
 
+/// What the programs have lost on a CPU ([`ft_ebpf::Losses`]), in words.
+pub(super) type Words = [[u64; 3]; program::NAMES.len()];
+
 /// Remembers what was reported.
 pub(super) struct LostRecords {
-    map: PerCpuArray<MapData, [u64; 3]>,
+    map: PerCpuArray<MapData, Words>,
     /// Numbers of the CPUs, in the order of the map's values: those that can run, whose numbers may have holes.
     cpus: Vec<u32>,
     /// By program, then by CPU.
@@ -68,7 +71,7 @@ pub(super) struct LostRecords {
 }
 
 impl LostRecords {
-    pub(super) fn new(map: PerCpuArray<MapData, [u64; 3]>) -> Self {
+    pub(super) fn new(map: PerCpuArray<MapData, Words>) -> Self {
         let seen = vec![Vec::new(); program::NAMES.len()];
         let (cpus, looked_ns) = (cpus::possible(), monotonic_ns() as u64);
         let (misses, misses_looked_ns) = (Vec::new(), looked_ns);
@@ -91,9 +94,11 @@ impl LostRecords {
         // Read before the counters: what they do not have yet is later than this.
         let now_ns = monotonic_ns() as u64;
         let mut found = Vec::new();
+        // In one system call: the agent looks ten times a second.
+        let of_cpus = self.map.get(&0, 0)?;
         for (index, name) in program::NAMES.iter().enumerate() {
-            let values = self.map.get(&(index as u32), 0)?;
-            let losses = differences(&mut self.seen[index], &values, &self.cpus, self.looked_ns);
+            let values = of_cpus.iter().map(|losses| losses[index]);
+            let losses = differences(&mut self.seen[index], values, &self.cpus, self.looked_ns);
             found.extend(losses.map(|loss| KernelLoss { program: name, ..loss }));
         }
         if all || now_ns.saturating_sub(self.misses_looked_ns) >= MISSES_EVERY_NS {
@@ -131,13 +136,13 @@ impl LostRecords {
 /// What came to the counters of a program, in the order of the CPUs, since they were `seen`.
 fn differences(
     seen: &mut Vec<Loss>,
-    values: &[[u64; 3]],
+    values: impl ExactSizeIterator<Item = [u64; 3]>,
     cpus: &[u32],
     looked_ns: u64,
 ) -> impl Iterator<Item = KernelLoss> {
     seen.resize(values.len(), Loss::default());
     let pairs = seen.iter_mut().zip(values).enumerate();
-    pairs.filter_map(move |(i, (seen, &[count, first_ts, last_ts]))| {
+    pairs.filter_map(move |(i, (seen, [count, first_ts, last_ts]))| {
         let new = Loss { count, first_ts, last_ts };
         let loss = difference(*seen, new, looked_ns)?;
         *seen = new;
@@ -200,7 +205,7 @@ mod tests {
     fn a_loss_is_that_of_its_cpu_where_numbers_have_holes() {
         let mut seen = Vec::new();
         let mut look = |values: &[[u64; 3]]| -> Vec<_> {
-            let found = differences(&mut seen, values, &[0, 1, 64, 66], 0);
+            let found = differences(&mut seen, values.iter().copied(), &[0, 1, 64, 66], 0);
             found.map(|loss| (loss.cpu, loss.count)).collect()
         };
         assert_eq!(look(&[[0; 3], [0; 3], [2, 5, 6], [0; 3]]), [(Some(64), 2)]);
