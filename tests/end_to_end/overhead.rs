@@ -57,3 +57,34 @@ fn what_the_agent_takes_from_a_program_is_said_and_counted_as_the_switches_have_
 fn lost(report: &Value) -> i64 {
     report["trace"]["lost_user_events"].as_i64().expect("a number")
 }
+
+/// A recording of all processes has the agent's own threads in it, too: how much of what it says that is, it says.
+#[test]
+fn what_of_a_recording_of_all_is_its_own_is_said() {
+    let Some(stage) = Stage::enter_with_kernel() else { return };
+    let groups = ["-a", "-k", "default,syscall,fault,futex,profile"];
+    let (_, dir) = stage.record_program(&groups, Path::new("sleep"), &["1"]);
+    let mut report = agent();
+    report.arg("report").arg(&dir).args(["breakdown", "dispatch", "futexes", "profile", "--json"]);
+    let report: Value =
+        serde_json::from_slice(&report.output().expect("the agent starts").stdout).expect("JSON");
+    let agent_pid = &report["trace"]["recording"]["agent_pid"];
+    let values = |section: &str| &report["sections"][section]["values"];
+    // The agent sleeps between its rounds, and makes system calls in them.
+    let dispatch = values("dispatch");
+    let own: u64 = dispatch["threads"]
+        .as_array()
+        .expect("threads")
+        .iter()
+        .filter(|thread| thread["pid"] == *agent_pid)
+        .map(|thread| thread["wakeups"].as_u64().expect("a number"))
+        .sum();
+    assert!(own > 0, "{dispatch}");
+    assert_eq!(dispatch["of_recording"]["count"], own, "{dispatch}");
+    let breakdown = values("breakdown");
+    for what in ["calls_of_recording", "faults_of_recording"] {
+        assert!(breakdown[what]["count"].as_u64() > Some(0), "{what}: {}", breakdown[what]);
+    }
+    assert!(values("futexes")["of_recording"]["count"].is_u64(), "{}", values("futexes"));
+    assert!(values("profile")["of_recording"].is_u64(), "{}", values("profile"));
+}

@@ -123,6 +123,7 @@ fn sections_under_kernel_locks_have_their_number_depth_and_length() {
         };
         near(at(0), TEES, section::MUTEX, "the first of two");
         near(at(1), TEES, section::MUTEX, "the second of two");
+        assert_eq!(counts.of_what(section::MUTEX, section::OWN), 0, "another process records");
     }
     if semaphores {
         let of_file = |name: &str, r: &Section| {
@@ -170,4 +171,26 @@ fn sections_under_kernel_locks_have_their_number_depth_and_length() {
             "kind {kind}: {all} begun, {paired} paired, {skipped} skipped or missed, {missed} missed of any"
         );
     }
+}
+
+/// This process records: what it locks while it observes itself is the recording's own.
+#[test]
+fn sections_of_who_records_are_its_own() {
+    let Some(mut kernel) = incomplete_or_skip(&options(&[Group::Section])) else { return };
+    if kernel.missing().iter().any(|missing| missing.tracepoint == "mutex_unlock") {
+        return skipped("this kernel has no mutex_unlock");
+    }
+    ran();
+    let (mut from, mut into) = pipe().unwrap();
+    kernel.begin(now_ns());
+    kernel.observe(std::process::id());
+    for _ in 0..WRITES {
+        into.write_all(&[1]).unwrap();
+        from.read_exact(&mut [0]).unwrap();
+    }
+    kernel.unobserve(std::process::id());
+    let counts = Counts::of(&kernel);
+    let own = counts.of_what(section::MUTEX, section::OWN);
+    assert!(own > 0, "of {WRITES} writes");
+    assert_eq!(own, counts.of_what(section::MUTEX, section::LENGTH));
 }

@@ -33,7 +33,9 @@ globals! {
     CGROUP_ID cgroup_id: u64;
     /// How deep it lies below the root.
     CGROUP_LEVEL cgroup_level: u32;
-    /// Not 0: the programs of the group `lock` are loaded.
+    /// The process that records.
+    AGENT agent: u32;
+    /// Not 0: the programs of the group `lock` or `section` are loaded.
     LOCKS locks: u32;
     /// Not 0: softirqs can be preempted, and the programs of the group `irq` are loaded.
     SOFTIRQS_PREEMPTED softirqs_preempted: u32;

@@ -71,6 +71,10 @@ static BEGUN: PerCpuArray<Place<Contention>> = PerCpuArray::with_max_entries(1, 
 #[map]
 static OWN: PerCpuArray<[u64; OWN_THREADS]> = PerCpuArray::with_max_entries(1, 0);
 
+/// How many waits were left out as our own.
+#[map]
+static OWN_WAITS: PerCpuArray<u64> = PerCpuArray::with_max_entries(1, 0);
+
 /// The count of the current thread, or of the one that an interrupt struck; `None`: nobody asks.
 #[inline(always)]
 fn own_count() -> Option<*mut u64> {
@@ -100,7 +104,7 @@ pub(crate) fn own<R>(work: impl FnOnce() -> R) -> R {
 
 /// Whether the current thread is in [`own`].
 #[inline(always)]
-fn is_own() -> bool {
+pub(crate) fn is_own() -> bool {
     // SAFETY: a word of this CPU's.
     own_count().is_some_and(|count| unsafe { count.read_volatile() } != 0)
 }
@@ -146,7 +150,14 @@ fn begins(ctx: &BtfTracePointContext, key: Key, tid: u32, tgid: u32) {
 #[btf_tracepoint(function = "contention_begin")]
 fn contention_begin(ctx: BtfTracePointContext) -> i32 {
     let waiter = current();
-    if is_own() || !waiter.is_observed() {
+    if !waiter.is_observed() {
+        return 0;
+    }
+    if is_own() {
+        if let Some(waits) = OWN_WAITS.get_ptr_mut(0) {
+            // SAFETY: a word of this CPU's.
+            unsafe { add(waits, 1) };
+        }
         return 0;
     }
     let key = key(ctx.arg(0), waiter.tid);

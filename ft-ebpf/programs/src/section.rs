@@ -16,7 +16,7 @@ use aya_ebpf::{
 };
 use ft_ebpf::{Sections, section};
 
-use crate::{config, filter::current, kernel::TaskStruct, maps::add, record::now};
+use crate::{config, filter::current, kernel::TaskStruct, lock, maps::add, record::now};
 
 /// Room for sections that are open at once; the agent says how many of them are used ([`section::OPEN`] at most).
 const MOST_OPEN: usize = section::OPEN as usize;
@@ -213,6 +213,13 @@ fn ends(ctx: &FEntryContext, kind: u32) {
         let ns = ts.saturating_sub(open.ts);
         row.lengths[section::bin(ns) & (section::LENGTHS - 1)].add(ns);
         row.depths[(open.depth as usize).min(section::DEPTHS - 1) & (section::DEPTHS - 1)].add(ns);
+        // An interrupt that strikes the agent is not its own; what one of our programs takes is, also in an interrupt.
+        if (!interrupt && who.tgid == config::agent() || lock::is_own())
+            && let Some(all) = SECTIONS.get_ptr_mut(section::row(kind, interrupt))
+        {
+            // SAFETY: as above.
+            unsafe { (*all).own.add(ns) };
+        }
     });
 }
 

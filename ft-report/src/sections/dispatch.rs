@@ -10,7 +10,9 @@ use super::{Input, NO_SCHEDULER, unknown};
 use crate::document::{
     Data, Histogram, Id, Interval, Kind, N, Ns, Of, Section, Table, Thread, Typed, Word,
 };
-use crate::stats::{Bins, Distribution, Groups, Marks, OTHERS, Own, Tail, Thresholds, Top, own};
+use crate::stats::{
+    Bins, Distribution, Groups, Marks, OTHERS, Own, OwnRows, Tail, Thresholds, Top, own,
+};
 use crate::text;
 use ft_analysis::{Mark, Races, Tally};
 use ft_trace::ids::{Name, Pid, Tid};
@@ -45,6 +47,8 @@ pub struct DispatchReport {
     pub marks: Marks,
     /// All threads together.
     pub all: Latency,
+    /// What of them is the recording's own, of threads of its agent; null where it is not known who recorded.
+    pub of_recording: Option<OwnRows>,
     /// Each thread, the worst latency first.
     pub threads: Vec<Latency>,
     /// The worst wake-ups.
@@ -193,6 +197,7 @@ pub struct Dispatch {
     threads: Groups<MAX_THREADS, (Pid, Tid), WakeSums>,
     marks: Marks,
     worst: Top<WorstWake>,
+    own: own::Rows,
 }
 
 impl Default for Dispatch {
@@ -202,6 +207,7 @@ impl Default for Dispatch {
             threads: Groups::default(),
             marks: Marks::default(),
             worst: Top::default(),
+            own: own::Rows::default(),
         }
     }
 }
@@ -215,6 +221,7 @@ impl Dispatch {
             return;
         }
         self.all.add(r);
+        self.own.add(r.pid, 1, r.dur);
         let sums = self.threads.entry_or((r.pid, r.tid), || WakeSums::new(r.comm.clone()));
         if sums.comm != r.comm {
             sums.comm = r.comm.clone();
@@ -240,6 +247,7 @@ impl Dispatch {
             lost,
             marks: self.marks,
             all: self.all.latency(0, 0),
+            of_recording: self.own.finish(),
             threads,
             worst: self.worst.into_sorted(),
         }
@@ -253,7 +261,8 @@ impl DispatchReport {
     ///
     /// When the table cannot be read.
     pub fn read(input: Input<'_>) -> Result<DispatchReport> {
-        let mut dispatch = Dispatch::default();
+        let own = own::Rows::of(input.agent());
+        let mut dispatch = Dispatch { own, ..Dispatch::default() };
         input.rows(|r: DispatchLatency| dispatch.add(&r))?;
         let mut report = dispatch.finish(input.tally);
         Called::name(input, report.worst.iter_mut().map(|w| &mut w.called))?;
@@ -298,6 +307,7 @@ impl DispatchReport {
                 Of(r.woken_on_the_way, "wake-up")
             ));
         }
+        OwnRows::say(self.of_recording, "wake-up", s);
         Tail::legend(s, "wake-up", std::iter::once(&self.all.tail));
         if self.all.wakeups == 0 {
             s.say("No observed thread was woken: none of them slept.");

@@ -8,7 +8,7 @@ use super::stacks::{self, Chain, Way, Ways};
 use super::{Input, NO_PARTS, unknown, without_kernel};
 use crate::code::Code;
 use crate::document::{Interval, Lock, N, Ns, Section, Share, Table, Text, Thread, Word};
-use crate::stats::{Distribution, Groups, Marks, Names, Own, Tail, Top, own};
+use crate::stats::{Distribution, Groups, Marks, Names, Own, OwnRows, Tail, Top, own};
 use crate::text;
 use ft_analysis::Mark;
 use ft_trace::ids::{Name, Pid};
@@ -35,6 +35,8 @@ pub struct FutexesReport {
     pub marks: Marks,
     /// All of them.
     pub all: Waits,
+    /// What of them is the recording's own, of threads of its agent; null where it is not known who recorded.
+    pub of_recording: Option<OwnRows>,
     /// By futex, the most time first.
     pub futexes: Vec<Futex>,
     /// By call chain, the most time first; empty without chains.
@@ -223,6 +225,7 @@ pub struct Futexes {
     ways: Ways,
     marks: Marks,
     longest: Top<LongWait>,
+    own: own::Rows,
 }
 
 impl Futexes {
@@ -230,6 +233,7 @@ impl Futexes {
     pub fn add(&mut self, r: &FutexWait, code: &Code) {
         self.marks.add(r.mark);
         self.all.add(r);
+        self.own.add(r.pid, 1, r.dur);
         let own = own_name(r).unwrap_or_default();
         self.futexes.entry((r.pid, r.name.clone(), own.into())).add(r);
         self.longest.offer(LONGEST, r.dur, || LongWait::from(r));
@@ -248,6 +252,7 @@ impl Futexes {
             kernel,
             marks: self.marks,
             all: self.all.waits(),
+            of_recording: self.own.finish(),
             futexes: self.futexes.into_ranked(
                 |(key, s)| s.futex(key),
                 |f| (Reverse(f.waits.total_ns), f.name.clone()),
@@ -265,7 +270,8 @@ impl FutexesReport {
     ///
     /// When a table cannot be read.
     pub fn read(input: Input<'_>) -> Result<FutexesReport> {
-        let mut futexes = Futexes::default();
+        let own = own::Rows::of(input.agent());
+        let mut futexes = Futexes { own, ..Futexes::default() };
         let recorded = input.recorded("futex");
         if recorded {
             let code = input.code()?;
@@ -315,6 +321,7 @@ impl FutexesReport {
         let ends = ends.iter().filter(|(n, _)| *n > 0).map(|(n, how)| text!("{} {}", N(*n), *how));
         let ends = Text::join(ends, ", ").unwrap_or_default();
         s.say(text!("{}. {} came right after a wake-up at the same address.", ends, N(all.again)));
+        OwnRows::say(self.of_recording, "wait", s);
         s.say(
             "A lock that nobody waits for makes no system call: holds and their lengths are not known from futexes. Nor is \
              who had the lock, unless the holder wakes the waiter, or the futex has priority inheritance.",

@@ -14,7 +14,7 @@ use crate::code::Code;
 use crate::document::{
     Builder, Interval, Lock, N, Ns, Of, Place, Section, Share, Table, Text, Thread, Word,
 };
-use crate::stats::{Marks, Top, own};
+use crate::stats::{Marks, OwnRows, Top, own};
 use crate::text;
 use chains::{Chain, Chains};
 use delayed::{Delayed, Delays};
@@ -53,6 +53,11 @@ pub struct KernelLocksReport {
     pub without_begin: u64,
     /// Waits in the name of threads that are not observed, or of an idle CPU.
     pub of_others: u64,
+    /// What of `all` is the recording's own, of threads of its agent; null where it is not known who recorded.
+    pub of_recording: Option<OwnRows>,
+    /// Waits of observed threads for locks of the recording's own maps and ring buffers in the kernel, which are left out; null
+    /// where they were not counted.
+    pub left_out_own: Option<u64>,
     /// By lock and kind, the most time first.
     pub locks: Vec<KernelLock>,
     /// Holds of the application's locks in which threads waited, by lock and place, the most time first.
@@ -88,6 +93,7 @@ struct KernelLocks {
     chains: Chains,
     marks: Marks,
     longest: Top<LongWait>,
+    own: own::Rows,
 }
 
 impl KernelLocks {
@@ -104,6 +110,7 @@ impl KernelLocks {
             return;
         }
         self.all.add(r);
+        self.own.add(r.pid, 1, r.dur);
         if let Some(hold) = &r.hold_name {
             self.holds.add(hold, r.hold_place.as_ref(), r);
         }
@@ -122,6 +129,8 @@ impl KernelLocks {
             nested: self.nested,
             without_begin: tally.kernel_waits_without_begin,
             of_others: tally.kernel_waits_of_others,
+            of_recording: self.own.finish(),
+            left_out_own: None,
             locks: self.locks.finish(),
             holds: self.holds.finish(),
             requests: self.requests.finish(),
@@ -139,13 +148,15 @@ impl KernelLocksReport {
     ///
     /// When a table cannot be read.
     pub fn read(input: Input<'_>) -> Result<KernelLocksReport> {
-        let mut locks = KernelLocks::default();
+        let own = own::Rows::of(input.agent());
+        let mut locks = KernelLocks { own, ..KernelLocks::default() };
         let recorded = input.recorded("lock");
         if recorded {
             let code = input.code()?;
             input.rows(|r: KernelLockWait| locks.add(&r, code))?;
         }
         let mut report = locks.finish(recorded, input.tally);
+        report.left_out_own = input.trace.meta().end.as_ref().and_then(|end| end.own_lock_waits);
         if input.recorded("section") {
             let mut held = held::Sums::default();
             input.rows(|r: KernelSections| held.add(&r))?;
@@ -207,6 +218,7 @@ impl KernelLocksReport {
         if let Some(odd) = Text::join(odd, "; ") {
             s.say(text!("{}.", odd));
         }
+        OwnRows::say(self.of_recording, "wait", s);
         self.left_out(s);
         s.say(
             "The kernel reports neither the first waiter for a spinlock nor spinning for a reader-writer semaphore, and not \
@@ -226,6 +238,12 @@ impl KernelLocksReport {
             s.say(text!(
                 "{} more of idle CPUs and of threads that are not observed: table `contention`.",
                 N(self.of_others)
+            ));
+        }
+        if let Some(waits) = self.left_out_own.filter(|waits| *waits > 0) {
+            s.say(text!(
+                "{} more for locks of the recording's own maps and buffers in the kernel, left out: their time is in that of the program.",
+                Of(waits, "wait")
             ));
         }
     }

@@ -47,6 +47,7 @@ use std::cell::OnceCell;
 use std::ops::Range;
 
 use ft_analysis::Tally;
+use ft_trace::ids::Pid;
 use ft_trace::store::{Result, Row, Trace};
 use serde::Serialize;
 use serde_json::Value;
@@ -143,6 +144,11 @@ impl<'a> Input<'a> {
     /// Whether a kernel group was recorded.
     fn recorded(self, group: &str) -> bool {
         self.trace.meta().start.kernel_groups.iter().any(|recorded| recorded == group)
+    }
+
+    /// The process that recorded; not known of old traces.
+    fn agent(self) -> Option<Pid> {
+        self.trace.meta().start.agent_pid.map(Pid)
     }
 
     /// The time that the trace is of.

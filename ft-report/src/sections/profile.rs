@@ -68,6 +68,8 @@ pub struct ProfileReport {
     pub samples: u64,
     /// Of these, in the kernel.
     pub in_kernel: u64,
+    /// Of these, of threads of the agent: the recording's own; null where it is not known who recorded.
+    pub of_recording: Option<u64>,
     /// Time on a CPU of these threads by the scheduler's account, ns; `None` without one.
     pub scheduled_ns: Option<i64>,
     /// How far the chains can be believed.
@@ -170,6 +172,12 @@ impl ProfileReport {
             Ns(time),
             Share::of(self.in_kernel, self.samples)
         ));
+        if let Some(own) = self.of_recording.filter(|own| *own > 0) {
+            s.say(text!(
+                "The recording's own among them, of threads of ft-agent: {}.",
+                Of(own, "sample")
+            ));
+        }
         if let Some(scheduled) = self.scheduled_ns {
             s.say(text!(
                 "By the scheduler's account these threads had a CPU for {}.",

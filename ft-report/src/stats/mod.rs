@@ -22,6 +22,6 @@ pub use happened::Happened;
 pub use marks::Marks;
 pub use names::Names;
 pub use over_time::{Moment, OverTime, Window};
-pub use own::Own;
+pub use own::{Own, OwnRows};
 pub use tail::Tail;
 pub use top::Top;

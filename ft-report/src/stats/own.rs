@@ -1,9 +1,10 @@
-//! What of a figure the recording itself is to blame for: threads of the agent had the CPU meanwhile.
+//! What of a figure the recording itself is to blame for: threads of the agent had the CPU meanwhile, or are what was measured.
 
 use serde::Serialize;
 
-use crate::document::{Block, Builder, Section, Share, Text};
+use crate::document::{Block, Builder, Ns, Of, Section, Share, Text};
 use crate::text;
+use ft_trace::ids::Pid;
 
 /// A share is said beside a figure if it is more than one in so many.
 const ONE_IN: i64 = 100;
@@ -65,9 +66,86 @@ pub(crate) fn explain(s: &mut Section, more: &str) {
     }
 }
 
+/// What of the rows of a section is the recording's own: those of threads of the agent, which are recorded like all others with `-a`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct OwnRows {
+    /// How many.
+    pub count: u64,
+    /// Together, ns.
+    pub total_ns: i64,
+}
+
+/// Sums them up.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Rows {
+    agent: Option<Pid>,
+    sum: OwnRows,
+}
+
+impl Rows {
+    /// Of the agent that recorded; it is not known of old traces.
+    pub(crate) fn of(agent: Option<Pid>) -> Rows {
+        Rows { agent, ..Rows::default() }
+    }
+
+    /// Adds so many of a process, which took so long.
+    pub(crate) fn add(&mut self, pid: Pid, count: u64, ns: i64) {
+        if self.agent == Some(pid) {
+            self.sum.count += count;
+            self.sum.total_ns = self.sum.total_ns.saturating_add(ns);
+        }
+    }
+
+    /// All of them; `None` where it is not known who recorded.
+    pub(crate) fn finish(self) -> Option<OwnRows> {
+        self.agent.map(|_| self.sum)
+    }
+}
+
+impl OwnRows {
+    /// Says it, of a section's rows, of which one is a `what`.
+    pub(crate) fn say(own: Option<OwnRows>, what: &'static str, s: &mut Section) {
+        if let Some(OwnRows { count, total_ns }) = own.filter(|own| own.count > 0) {
+            let (count, total) = (Of(count, what), Ns(total_ns));
+            s.say(text!(
+                "The recording's own among them, of threads of ft-agent: {} ({}).",
+                count,
+                total
+            ));
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_of_the_agent_are_the_recordings_own() {
+        let sum = |agent| {
+            let mut rows = Rows::of(agent);
+            [(7, 30), (8, 500), (7, 4)].into_iter().for_each(|(pid, ns)| rows.add(Pid(pid), 1, ns));
+            rows.finish()
+        };
+        let own = sum(Some(Pid(7)));
+        assert_eq!(own, Some(OwnRows { count: 2, total_ns: 34 }));
+        assert_eq!((sum(Some(Pid(9))), sum(None)), (Some(OwnRows::default()), None));
+        let said = |own| {
+            let mut s = Section::new("waits", "");
+            OwnRows::say(own, "wait", &mut s);
+            format!("{s:200}")
+        };
+        let text = said(own);
+        assert!(
+            text.contains(
+                "The recording's own among them, of threads of ft-agent: 2 waits (34 ns)."
+            ),
+            "{text}"
+        );
+        assert!(
+            !said(sum(Some(Pid(9)))).contains("recording") && !said(None).contains("recording")
+        );
+    }
 
     #[test]
     fn what_is_more_than_one_percent_is_said() {

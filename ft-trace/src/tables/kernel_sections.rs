@@ -46,6 +46,9 @@ words! {
         EndOnly = "end-only",
         /// Begins and ends that struck while another was being counted on the CPU.
         Skipped = "skipped",
+        /// Sections whose end was seen and that are the recording's own: of its agent's threads, and under locks that its programs in the
+        /// kernel take. In the rows of lengths and depths, too.
+        Recording = "recording",
         _ => Skipped
     }
 }
@@ -73,7 +76,7 @@ table! {
         pub at_least: i64 as Number,
         /// How many.
         pub count: i64 as Count,
-        /// Their lengths together; 0 where neither lengths nor depths are counted.
+        /// Their lengths together; 0 where neither lengths nor depths nor the recording's own are counted.
         pub total_ns: i64 as Ns,
         /// The longest.
         pub max_ns: i64 as Ns,
@@ -125,6 +128,7 @@ mod store {
                     section::BEGUN => SectionCount::Begun,
                     section::FULL => SectionCount::Full,
                     section::ENDS => SectionCount::EndOnly,
+                    section::OWN => SectionCount::Recording,
                     _ => SectionCount::Skipped,
                 },
                 at_least: number(r.from),

@@ -197,7 +197,9 @@ fn load_object(
         globals.push(("CGROUP_LEVEL", cgroup.level));
     }
     globals.push(("SYSTEM_WIDE", u32::from(options.system_wide)));
-    globals.push(("LOCKS", u32::from(options.groups.contains(&Group::Lock))));
+    globals.push(("AGENT", std::process::id()));
+    let locks = |group: &Group| matches!(group, Group::Lock | Group::Section);
+    globals.push(("LOCKS", u32::from(options.groups.iter().any(locks))));
     let preempted = (layout::is_real_time() || options.preempted_softirqs)
         && options.groups.contains(&Group::Irq);
     globals.push(("SOFTIRQS_PREEMPTED", u32::from(preempted)));

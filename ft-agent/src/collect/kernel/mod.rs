@@ -29,7 +29,10 @@ mod unreturned;
 
 use std::os::fd::AsFd;
 
-use aya::Ebpf;
+use aya::{
+    Ebpf,
+    maps::{MapData, PerCpuArray},
+};
 use aya_log::EbpfLogger;
 use log::{Log, warn};
 
@@ -269,6 +272,15 @@ impl Kernel {
             kept.fold(true, |all, kept| all & kept.append(self.ebpf.map(kept.map), out).is_ok());
         all & (!records(Group::Section)
             || sections::append(self.ebpf.map(sections::COUNTS), out).is_ok())
+    }
+
+    /// Waits of observed threads for locks of the programs' maps and ring buffers, which have no records; `None` without the group
+    /// `lock`, or when they cannot be read.
+    pub fn own_lock_waits(&self) -> Option<u64> {
+        let counted = self.attached.iter().any(|program| program.group == Group::Lock);
+        let map = self.ebpf.map("OWN_WAITS").filter(|_| counted)?;
+        let of_cpus: PerCpuArray<&MapData, u64> = map.try_into().ok()?;
+        Some(of_cpus.get(&0, 0).ok()?.iter().sum())
     }
 
     /// What was lost since the last call, or since the start: records that found no room, and runs of a

@@ -242,8 +242,11 @@ impl Sums {
             counter(section::ENDS, offset_of!(Sections, ends)),
             counter(section::SKIPPED, offset_of!(Sections, skipped)),
         ];
-        for (what, from, bin) in lengths.chain(depths).chain(counters) {
-            if bin.count > 0 {
+        // Of what has begun it is known how much is our own, be it nothing.
+        let own = (section::OWN, 0, bin(offset_of!(Sections, own)));
+        let has_begun = word(offset_of!(Sections, begun)) > 0;
+        for (what, from, bin) in lengths.chain(depths).chain(counters).chain([own]) {
+            if bin.count > 0 || what == section::OWN && has_begun {
                 let sum = self.0.entry((key, caller, what, from)).or_default();
                 sum.count += bin.count;
                 sum.total_ns += bin.total_ns;
@@ -349,6 +352,8 @@ mod tests {
         put(bin, 2);
         put(bin + 8, 150);
         put(bin + 16, 80);
+        let own = offset_of!(Sections, own);
+        [1, 35, 35].into_iter().zip([0, 8, 16]).for_each(|(word, at)| put(own + at, word));
         let mut sums = Sums::default();
         let key = section::key(section::WRITE, true);
         sums.add(key, &row);
@@ -358,8 +363,14 @@ mod tests {
         let records: Vec<Section> =
             out.chunks(size_of::<Section>()).map(|record| read(record).unwrap()).collect();
         let found: Vec<_> = records.iter().map(|r| (r.what, r.from, r.bin.count)).collect();
-        let expected = [(section::LENGTH, 64, 4), (section::BEGUN, 0, 6), (section::SKIPPED, 0, 4)];
+        let expected = [
+            (section::LENGTH, 64, 4),
+            (section::BEGUN, 0, 6),
+            (section::SKIPPED, 0, 4),
+            (section::OWN, 0, 2),
+        ];
         assert_eq!(found, expected);
+        assert_eq!((records[3].bin.total_ns, records[3].bin.max_ns), (70, 35));
         assert_eq!((records[0].bin.total_ns, records[0].bin.max_ns), (300, 80));
         for r in &records {
             assert_eq!((r.header.ts, r.header.kind), (77, kind::SECTION));

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::{ARRIVALS, Collected, Collector};
 use crate::clock;
+use crate::collect::kernel::Kernel;
 use crate::record::{Closed, Wish, host};
 use ft_trace::spool::WriteError;
 use ft_trace::spool::frame::{End, Frame};
@@ -55,8 +56,10 @@ impl Collector {
         let snapshot = Some(Wish { reason: reason_of_last, is_awaited: true, answers });
         let steal_ns = host::steal_ns();
         let agent_cpu_ns = Some(host::cpu_ns() - self.cpu_before_ns);
+        let own_lock_waits = self.kernel.as_ref().and_then(Kernel::own_lock_waits);
         let ts = clock.mono_ns;
-        let end = End { ts, reason, exit_code, steal_ns, agent_cpu_ns, ..End::default() };
+        let end =
+            End { ts, reason, exit_code, steal_ns, agent_cpu_ns, own_lock_waits, ..End::default() };
         self.finished.bytes = self.writer.bytes();
         let segment = self.writer.finish(clock, end)?;
         self.segments.add_to_backlog(segment.bytes);

@@ -145,6 +145,6 @@ records! {
     Probe: 32,
     Section: 64,
     SectionBin: 24,
-    Sections: 1776,
+    Sections: 1800,
     CpuCount: 64,
 }

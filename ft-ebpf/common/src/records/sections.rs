@@ -64,6 +64,8 @@ pub mod section {
     pub const ENDS: u16 = 4;
     /// Runs that could not be made, of any context.
     pub const SKIPPED: u16 = 5;
+    /// Sections of the recording's own: of the agent's threads, and under locks of the programs' maps and ring buffers.
+    pub const OWN: u16 = 6;
 
     /// A kind and a context in a number.
     pub const fn key(kind: u32, interrupt: bool) -> u32 {
@@ -138,6 +140,8 @@ pub struct Sections {
     pub ends: u64,
     /// See [`section::SKIPPED`].
     pub skipped: u64,
+    /// See [`section::OWN`].
+    pub own: SectionBin,
 }
 
 /// Sections under locks of the kernel that have something in common, as the agent has read them.

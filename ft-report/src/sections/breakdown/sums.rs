@@ -9,7 +9,7 @@ use super::BreakdownReport;
 use super::pairs::Pairs;
 use super::places::Places;
 use super::process::ProcessBreakdown;
-use crate::stats::{Groups, Marks, OTHERS};
+use crate::stats::{Groups, Marks, OTHERS, own};
 use ft_analysis::Mark;
 use ft_trace::ids::{Nanos, Pid, Tid};
 use ft_trace::tables::{Breakdown, Decomposition, FaultKind, WakePair};
@@ -53,13 +53,29 @@ pub(super) struct Breakdowns {
     processes: Groups<MAX_PROCESSES, Pid, ProcessBreakdown>,
     places: Places,
     pairs: Pairs,
+    own_calls: own::Rows,
+    own_faults: own::Rows,
 }
 
 impl Breakdowns {
+    /// Of a recording by this process.
+    pub(super) fn by(agent: Option<Pid>) -> Breakdowns {
+        let own = own::Rows::of(agent);
+        Breakdowns { own_calls: own, own_faults: own, ..Breakdowns::default() }
+    }
+
     /// Counts a row.
     pub(super) fn add(&mut self, r: &Breakdown) {
         let Some(parts) = r.parts else { return };
         self.places.add(r, parts);
+        let own = match (r.fault, &r.call) {
+            (Some(_), _) => Some(&mut self.own_faults),
+            (None, Some(_)) => Some(&mut self.own_calls),
+            (None, None) => None,
+        };
+        if let Some(own) = own {
+            own.add(r.pid, r.count.unsigned_abs(), parts.total_ns());
+        }
         let process = self.processes.entry(r.pid);
         process.add(r, parts);
         let key = (r.pid, r.tid, r.ts);
@@ -113,6 +129,8 @@ impl Breakdowns {
             unbalanced: wrong,
             others_ns: self.others_ns,
             marks,
+            calls_of_recording: self.own_calls.finish(),
+            faults_of_recording: self.own_faults.finish(),
             processes,
             calls,
             page_faults,

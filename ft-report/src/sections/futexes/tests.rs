@@ -55,3 +55,19 @@ fn without_scheduler_records_there_are_lengths_and_without_the_group_a_remedy() 
     let empty = format!("{:160}", report(true, "0 0 .>a S").section());
     assert!(empty.contains("No thread waited"), "{empty}");
 }
+
+#[test]
+fn waits_of_the_agent_are_the_recordings_own() {
+    let (rows, tally) = run(true, TIMELINE);
+    let report = |agent| {
+        let mut futexes = Futexes { own: own::Rows::of(agent), ..Futexes::default() };
+        rows.futex_waits.iter().for_each(|r| futexes.add(r, &Code::default()));
+        futexes.finish(true, tally.kernel)
+    };
+    let agents = report(Some(rows.futex_waits[0].pid));
+    assert_eq!(agents.of_recording, Some(OwnRows { count: 3, total_ns: 11_500 }));
+    let text = format!("{:160}", agents.section());
+    assert!(text.contains("own among them, of threads of ft-agent: 3 waits (11.5 µs)"), "{text}");
+    assert_eq!(report(Some(Pid(-5))).of_recording, Some(OwnRows::default()));
+    assert_eq!(report(None).of_recording, None);
+}

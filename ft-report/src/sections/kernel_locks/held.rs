@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::document::{Builder, Data, N, Ns, Section, Share, Step, Table, Text, Word};
+use crate::stats::OwnRows;
 use crate::text;
 use ft_trace::tables::{KernelSections, LossRow, LostRecords, SectionCount};
 
@@ -38,6 +39,9 @@ pub struct HeldLocks {
     pub full: u64,
     /// Ends without a begin.
     pub end_only: u64,
+    /// What of `sections` is the recording's own: of threads of its agent, and under locks that its programs in the kernel take; null
+    /// where that was not counted.
+    pub of_recording: Option<OwnRows>,
     /// The longest of each bin.
     #[serde(skip)]
     longest: BTreeMap<i64, i64>,
@@ -72,6 +76,11 @@ impl HeldLocks {
             SectionCount::Begun => self.begun += count,
             SectionCount::Full => self.full += count,
             SectionCount::EndOnly => self.end_only += count,
+            SectionCount::Recording => {
+                let own = self.of_recording.get_or_insert_default();
+                own.count += count;
+                own.total_ns = own.total_ns.saturating_add(r.total_ns);
+            }
             SectionCount::Skipped => {}
         }
     }
@@ -151,8 +160,16 @@ impl Held {
         let t = columns(Table::of(&self.locks).column("held", |h| Word(&h.lock)))
             .column("end unseen", |h| N(h.open()))
             .column("begin unseen", |h| N(h.end_only))
-            .notes("not followed", |h| (h.full > 0).then_some(N(h.full)));
+            .notes("not followed", |h| (h.full > 0).then_some(N(h.full)))
+            .notes("recording's own", |h| own(h).map(|own| N(own.count)))
+            .notes("in these", |h| own(h).map(|own| Ns(own.total_ns)));
         s.table(t.titled("How long locks of the kernel were held, from taken to released"));
+        if self.locks.iter().any(|held| own(held).is_some()) {
+            s.say(
+                "The recording's own: sections of threads of ft-agent, and under locks that its programs in the kernel take. They are in all \
+                 figures here.",
+            );
+        }
         let t = Table::first(SHOWN, &self.callers)
             .counted("callers")
             .column("held", |h| Word(&h.lock))
@@ -205,6 +222,11 @@ impl Held {
     }
 }
 
+/// What of them is the recording's own, if there is any.
+fn own(held: &HeldLocks) -> Option<OwnRows> {
+    held.of_recording.filter(|own| own.count > 0)
+}
+
 /// Columns of both tables.
 fn columns(t: Builder<&HeldLocks>) -> Builder<&HeldLocks> {
     t.column("sections", |h| N(h.sections))
@@ -249,6 +271,7 @@ mod tests {
             row(SectionCount::Full, 0, 4, 0),
             row(SectionCount::EndOnly, 0, 2, 0),
             row(SectionCount::Skipped, 0, 5, 0),
+            row(SectionCount::Recording, 0, 7, 80),
         ] {
             sums.add(&row);
         }
@@ -256,13 +279,22 @@ mod tests {
         let all = &held.locks[0];
         assert_eq!((all.sections, all.p50_ns, all.p99_ns, all.max_ns), (100, 90, 1_500, 1_500));
         assert_eq!((all.open(), all.full, all.end_only, held.skipped), (6, 4, 2, 5));
+        let of_recording = Some(OwnRows { count: 7, total_ns: 560 });
+        assert_eq!((all.of_recording, held.callers[0].of_recording), (of_recording, None));
         assert_eq!(held.callers[0].caller.as_deref(), Some("vfs_write"));
         let mut section = Section::new("kernel-locks", "held");
         held.say(&mut section);
         let text = format!("{section:200}");
-        for word in
-            ["mutex", "vfs_write", "80.0 %", "of all threads", "5 struck while", "Of 6 sections no"]
-        {
+        for word in [
+            "mutex",
+            "vfs_write",
+            "80.0 %",
+            "of all threads",
+            "5 struck while",
+            "Of 6 sections no",
+            "recording's own",
+            "560 ns",
+        ] {
             assert!(text.contains(word), "{word}: {text}");
         }
     }

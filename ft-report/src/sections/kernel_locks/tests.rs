@@ -2,6 +2,7 @@
 
 use super::*;
 use ft_analysis::timeline::run;
+use ft_trace::ids::Pid;
 
 const TIMELINE: &str = "
     0 0 .>a S
@@ -76,4 +77,27 @@ fn without_scheduler_records_there_are_lengths_and_without_the_group_a_remedy() 
     assert!(format!("{none:160}").contains("-k default,lock"));
     let empty = format!("{:160}", report(true, "0 0 .>a S").section());
     assert!(empty.contains("No observed thread waited"), "{empty}");
+}
+
+#[test]
+fn waits_of_the_agent_and_for_locks_of_its_programs_are_the_recordings_own() {
+    let (rows, tally) = run(true, TIMELINE);
+    let report = |agent| {
+        let mut locks = KernelLocks { own: own::Rows::of(agent), ..KernelLocks::default() };
+        rows.kernel_lock_waits.iter().for_each(|r| locks.add(r, &Code::default()));
+        locks.finish(true, &tally)
+    };
+    let mut agents = report(Some(rows.kernel_lock_waits[0].pid));
+    assert_eq!(agents.of_recording, Some(OwnRows { count: 3, total_ns: 10_200 }), "each time once");
+    agents.left_out_own = Some(5);
+    let text = format!("{:200}", agents.section());
+    for said in
+        ["of threads of ft-agent: 3 waits (10.2 µs)", "5 waits more for locks of the recording's"]
+    {
+        assert!(text.contains(said), "{said}: {text}");
+    }
+    let others = report(Some(Pid(-5)));
+    assert_eq!(others.of_recording, Some(OwnRows::default()));
+    let text = format!("{:200}", others.section());
+    assert!(!text.contains("recording's own"), "{text}");
 }

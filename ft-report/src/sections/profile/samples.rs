@@ -65,6 +65,7 @@ impl From<&Sample> for Taken {
 struct Samples {
     samples: u64,
     in_kernel: u64,
+    own: Option<u64>,
     quality: Quality,
     processes: ByName,
     threads: Groups<MAX_NAMES, (Pid, Tid, Name), u64>,
@@ -90,8 +91,11 @@ pub(super) fn read(input: Input<'_>) -> Result<ProfileReport> {
         *threads.entry((r.pid, r.tid)).or_default() += 1;
         *chains.entry(Taken::from(&r)).or_default() += 1;
     })?;
-    let mut samples = Samples::default();
+    let mut samples = Samples { own: input.agent().map(|_| 0), ..Samples::default() };
     for ((pid, tid), n) in threads {
+        if Some(pid) == input.agent() {
+            *samples.own.get_or_insert(0) += n;
+        }
         samples.add_thread((pid, tid), names.of(Tid(pid.0)), names.of(tid), n);
     }
     let mut ran = HashMap::new();
@@ -198,6 +202,7 @@ impl Samples {
         ProfileReport {
             samples: of,
             in_kernel: self.in_kernel,
+            of_recording: self.own,
             quality: self.quality,
             processes: rows(self.processes),
             threads,

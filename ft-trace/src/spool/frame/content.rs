@@ -353,4 +353,8 @@ pub struct End {
     /// CPU time of all threads of the agent while it recorded, by CLOCK_PROCESS_CPUTIME_ID, ns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_cpu_ns: Option<i64>,
+    /// Waits of observed threads for locks of the recording's own maps and ring buffers in the kernel, which have no records; with
+    /// the group `lock`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub own_lock_waits: Option<u64>,
 }
