@@ -187,13 +187,15 @@ mod store {
         const WAKING: u32 = 0x200;
         const NOLOAD: u32 = 0x400;
         const RTLOCK_WAIT: u32 = 0x1000;
+        // Since Linux 6.1; before, a frozen task was uninterruptible. It sleeps in this state alone.
+        const FROZEN: u32 = 0x8000;
         if state & abi::Switch::PREEMPTED != 0 {
             return TaskState::Preempted;
         }
         match state {
             s if s & 0x2 != 0 && s & NOLOAD != 0 => TaskState::Idle,
             s if s & 0x1 != 0 => TaskState::Sleeping,
-            s if s & (0x2 | RTLOCK_WAIT) != 0 => TaskState::Uninterruptible,
+            s if s & (0x2 | RTLOCK_WAIT | FROZEN) != 0 => TaskState::Uninterruptible,
             s if s & 0x4 != 0 => TaskState::Stopped,
             s if s & 0x8 != 0 => TaskState::Traced,
             s if s & (0x10 | DEAD) != 0 => TaskState::Dead,
@@ -352,6 +354,8 @@ mod store {
             check(0x20, "Z");
             check(0x40, "P");
             check(0x1000, "D"); // TASK_RTLOCK_WAIT
+            check(0x8000, "D"); // TASK_FROZEN
+            check(0x2001, "S"); // with TASK_FREEZABLE
             check(0x200, "S"); // TASK_WAKING, before Linux 5.18
         }
     }
