@@ -23,6 +23,7 @@ pub(crate) enum Record {
     Syscall(ft_ebpf::Syscall),
     PageFault(ft_ebpf::PageFault),
     Probe(ft_ebpf::Probe),
+    Futex(ft_ebpf::Futex),
     /// Without its addresses.
     Chain(ft_ebpf::Chain),
 }
@@ -39,6 +40,7 @@ impl Record {
             Self::Syscall(r) => r.header,
             Self::PageFault(r) => r.header,
             Self::Probe(r) => r.header,
+            Self::Futex(r) => r.header,
             Self::Chain(r) => r.header,
         }
     }
@@ -66,6 +68,7 @@ pub(crate) fn parse(mut bytes: &[u8]) -> Vec<Record> {
             FAULT_MINOR | FAULT_MAJOR => {
                 Record::PageFault(read::<ft_ebpf::ServedFault>(record).fault)
             }
+            FUTEX => Record::Futex(read(record)),
             PROBE_BEGIN | PROBE_END => Record::Probe(read(record)),
             _ => Record::PageFault(read(record)),
         });

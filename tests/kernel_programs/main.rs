@@ -7,6 +7,7 @@ mod lives;
 mod losses;
 mod own_waits;
 mod sections;
+mod under_way;
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -197,6 +198,7 @@ fn only_what_concerns_the_observed_is_recorded() {
             Record::Syscall(r) => r.tgid,
             Record::PageFault(r) => r.tgid,
             Record::Probe(r) => r.tgid,
+            Record::Futex(r) => r.tgid,
             Record::Task(_) => continue,
             Record::Contention(_) | Record::Chain(..) => {
                 panic!("its group was not chosen: {record:?}")

@@ -50,10 +50,25 @@ pub mod observed {
     /// It is, and the last of its threads has begun to exit, if others have perhaps not come to the tracepoint. It stays so
     /// until its number is given to another.
     pub const LEAVING: u8 = 2;
+    /// What stands at process 0, which nobody is, once the recording has ended: nothing is recorded any more, and what is
+    /// under way stays as it was then.
+    pub const ENDED: u8 = 3;
     /// Process ids lie below this (`PID_MAX_LIMIT`, linux/threads.h).
     pub const PIDS: usize = 1 << 22;
     /// Bytes of one value of the map.
     pub const CHUNK: usize = 4096;
+}
+
+/// What the programs keep of threads, by their numbers: bits of their global `KEPT`.
+pub mod kept {
+    /// System calls under way.
+    pub const CALLS: u32 = 1;
+    /// Calls about futexes under way.
+    pub const FUTEX_CALLS: u32 = 2;
+    /// Page faults under way.
+    pub const FAULTS: u32 = 4;
+    /// Where threads were when they left the CPU.
+    pub const PLACES: u32 = 8;
 }
 
 /// Words of the map `OWN`, by CPU: how many programs are at work on our own maps and ring buffers in a thread, whose waits for

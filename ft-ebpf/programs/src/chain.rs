@@ -17,8 +17,9 @@ use ft_ebpf::{Chain, kind, program};
 
 use crate::{
     config,
-    filter::current,
+    filter::{current, ended},
     kernel::TaskStruct,
+    lock::own,
     record::{header, lost, now, write_bytes},
 };
 
@@ -63,6 +64,16 @@ pub(crate) struct Place<H = Chain> {
 /// What threads were at when they left the CPU; `left_ts` is 0 while one has it.
 #[map]
 static PLACES: HashMap<u32, Place> = HashMap::with_max_entries(1 << 16, BPF_F_NO_PREALLOC);
+
+/// The same in fewer entries that are made beforehand. An entry is needed while the lock of a run queue is held. Before Linux 6.1 it
+/// would come from an allocator that may wake a thread, which takes such a lock.
+#[map]
+static PLACES_MADE: HashMap<u32, Place> = HashMap::with_max_entries(1, 0);
+
+#[inline(always)]
+fn places() -> &'static HashMap<u32, Place> {
+    if config::places_are_made() != 0 { &PLACES_MADE } else { &PLACES }
+}
 
 /// How a new place begins.
 #[map]
@@ -128,13 +139,13 @@ fn masked(n: i32) -> usize {
 /// The place of a thread, a new one if need be; `None` when there is none to be had.
 #[inline(always)]
 fn place(tid: u32) -> Option<*mut Place> {
-    if let Some(place) = PLACES.get_ptr_mut(tid) {
+    if let Some(place) = places().get_ptr_mut(tid) {
         return Some(place);
     }
     // SAFETY: nobody writes to it.
     let blank = unsafe { &*BLANK.get_ptr(0)? };
-    PLACES.insert(tid, blank, 0).ok()?;
-    PLACES.get_ptr_mut(tid)
+    own(|| places().insert(tid, blank, 0)).ok()?;
+    places().get_ptr_mut(tid)
 }
 
 /// A thread leaves the CPU.
@@ -147,7 +158,7 @@ fn leaves(ctx: &BtfTracePointContext, thread: TaskStruct) {
         false => (thread.tid(), thread.state()),
     };
     if state & DEAD != 0 {
-        let _ = PLACES.remove(tid);
+        forget(tid);
         return;
     }
     let ts = now();
@@ -158,6 +169,8 @@ fn leaves(ctx: &BtfTracePointContext, thread: TaskStruct) {
     // SAFETY: only the CPU that a thread leaves or comes to looks at its place, or whoever wakes it, and that one reads.
     let place = unsafe { &mut *place };
     place.take_user(ctx);
+    // Also what is written of one that does not come back.
+    place.head.header = header(ts, kind::CHAIN_OFF_CPU, tid);
     place.head.tgid = thread.tgid();
     place.head.preempted = u32::from(ctx.arg::<u8>(0) != 0 || state == 0);
     place.head.left_ts = ts;
@@ -167,7 +180,7 @@ fn leaves(ctx: &BtfTracePointContext, thread: TaskStruct) {
 #[inline(always)]
 fn comes(thread: TaskStruct) {
     let tid = thread.tid();
-    let Some(place) = PLACES.get_ptr_mut(tid) else { return };
+    let Some(place) = places().get_ptr_mut(tid) else { return };
     // SAFETY: as in `leaves`.
     let place = unsafe { &mut *place };
     let left = place.head.left_ts;
@@ -182,6 +195,12 @@ fn comes(thread: TaskStruct) {
     place.head.left_ts = 0;
 }
 
+/// Nothing is known of the thread of this number.
+#[inline(always)]
+pub(crate) fn forget(tid: u32) {
+    let _ = own(|| places().remove(tid));
+}
+
 /// `sched_switch`: `(bool preempt, task_struct *prev, task_struct *next, unsigned int prev_state)`; see
 /// [`crate::sched`].
 #[btf_tracepoint(function = "sched_switch")]
@@ -189,10 +208,16 @@ fn chain_switch(ctx: BtfTracePointContext) -> i32 {
     let prev = TaskStruct::new(ctx.arg(1));
     let next = TaskStruct::new(ctx.arg(2));
     // Idle tasks, which share the id 0, have no chain that tells anything.
-    if prev.tid() != 0 && prev.is_observed() {
-        leaves(&ctx, prev);
+    // Whoever leaves the cgroup, as each thread does that exits, may have a place.
+    let may_have_left = config::cgroup_id() != 0 && !ended();
+    if prev.tid() != 0 {
+        if prev.is_observed() {
+            leaves(&ctx, prev);
+        } else if may_have_left {
+            forget(prev.tid());
+        }
     }
-    if next.tid() != 0 && next.is_observed() {
+    if next.tid() != 0 && (may_have_left || next.is_observed()) {
         comes(next);
     }
     0
@@ -207,7 +232,7 @@ fn chain_waking(ctx: BtfTracePointContext) -> i32 {
         return 0;
     }
     let woken_tid = woken.tid();
-    let Some(place) = PLACES.get_ptr(woken_tid) else { return 0 };
+    let Some(place) = places().get_ptr(woken_tid) else { return 0 };
     // SAFETY: a word is read whole.
     let left = unsafe { (&raw const (*place).head.left_ts).read_volatile() };
     let ts = now();

@@ -37,6 +37,10 @@ globals! {
     AGENT agent: u32;
     /// Not 0: the programs of the group `lock` or `section` are loaded.
     LOCKS locks: u32;
+    /// Which tables by thread are in use, bits of `ft_ebpf::kept`.
+    KEPT kept: u32;
+    /// Not 0: where threads were is kept in `PLACES_MADE`.
+    PLACES_ARE_MADE places_are_made: u32;
     /// Not 0: softirqs can be preempted, and the programs of the group `irq` are loaded.
     SOFTIRQS_PREEMPTED softirqs_preempted: u32;
     /// Counters of each CPU that are read at its switches.
@@ -75,6 +79,20 @@ globals! {
     SIGNAL_LIVE signal_live: u32;
     /// `task_struct.thread_info.status`.
     THREAD_STATUS thread_status: u32;
+    /// `task_struct.flags`.
+    TASK_FLAGS task_flags: u32;
+    /// `task_struct.pagefault_disabled`.
+    TASK_FAULTS_OFF task_faults_off: u32;
+    /// `task_struct.ptrace`.
+    TASK_PTRACE task_ptrace: u32;
+    /// `task_struct.seccomp.mode`; 0: this kernel has none.
+    TASK_SECCOMP task_seccomp: u32;
+    /// `task_struct.nsproxy`.
+    TASK_NAMESPACES task_namespaces: u32;
+    /// `nsproxy.time_ns`.
+    NAMESPACES_TIME namespaces_time: u32;
+    /// `time_namespace.offsets.monotonic`; 0: this kernel has none.
+    TIME_MONOTONIC time_monotonic: u32;
     /// `pt_regs.di`, the first argument of a system call.
     REGS_DI regs_di: u32;
     /// `pt_regs.si`, the second.

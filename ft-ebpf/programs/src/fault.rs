@@ -7,14 +7,16 @@
 use aya_ebpf::{
     EbpfContext,
     bindings::bpf_perf_event_data,
-    macros::{btf_tracepoint, map, perf_event, tracepoint},
+    macros::{btf_tracepoint, map, perf_event},
     maps::HashMap,
-    programs::{BtfTracePointContext, PerfEventContext, TracePointContext},
+    programs::{BtfTracePointContext, PerfEventContext},
 };
 use ft_ebpf::{Header, PageFault, ServedFault, kind, program};
 
 use crate::{
-    filter::current,
+    filter::{current, ended},
+    kernel::TaskStruct,
+    lock::own,
     record::{header, lost, now, write},
 };
 
@@ -42,7 +44,8 @@ static FAULTS: HashMap<u32, Open> = HashMap::with_max_entries(1 << 16, 0);
 #[inline(always)]
 fn begin(program: u32, ctx: &BtfTracePointContext, of_user: bool) {
     let faulting = current();
-    if !faulting.is_observed() {
+    // What takes no page, such as who walks a stack, is not served, and can have struck a fault that is.
+    if !faulting.is_observed() || !of_user && TaskStruct::current().takes_no_pages() {
         return;
     }
     let ts = now();
@@ -71,7 +74,7 @@ fn begin(program: u32, ctx: &BtfTracePointContext, of_user: bool) {
                 true => Open { user: fault, kernel: NONE },
                 false => Open { user: NONE, kernel: fault },
             };
-            if FAULTS.insert(faulting.tid, open, 0).is_err() {
+            if own(|| FAULTS.insert(faulting.tid, open, 0)).is_err() {
                 lost(program, ts);
             }
         }
@@ -97,13 +100,17 @@ fn page_fault_kernel(ctx: BtfTracePointContext) -> i32 {
 fn served(program: u32, kind: u16, ctx: &PerfEventContext) {
     /// Where the code segment has its level (arch/x86/include/asm/segment.h).
     const USER_RPL: u64 = 3;
+    if ended() {
+        return;
+    }
     let faulting = current();
     let Some(open) = FAULTS.get_ptr_mut(faulting.tid) else { return };
     // SAFETY: as in `begin`.
     let open = unsafe { &mut *open };
     // SAFETY: the context of a program of perf is one of these.
     let cs = unsafe { (*ctx.as_ptr().cast::<bpf_perf_event_data>()).regs.cs };
-    let fault = if cs & USER_RPL == USER_RPL { &mut open.user } else { &mut open.kernel };
+    let of_user = cs & USER_RPL == USER_RPL;
+    let fault = if of_user { &mut open.user } else { &mut open.kernel };
     if fault.header.ts == 0 {
         return;
     }
@@ -111,6 +118,10 @@ fn served(program: u32, kind: u16, ctx: &PerfEventContext) {
     fault.header.ts = 0;
     let header = header(ts, kind, faulting.tid);
     write(program, ts, || ServedFault { fault: PageFault { header, ..*fault }, entry_ts });
+    if !of_user && TaskStruct::current().is_exiting() {
+        // Since Linux 6.16 a thread ends (`ends`) before it gives its memory back, and has faults behind that.
+        forget(faulting.tid);
+    }
 }
 
 /// Called by an event of perf (`PERF_COUNT_SW_PAGE_FAULTS_MIN`) on each CPU.
@@ -127,29 +138,20 @@ fn fault_major(ctx: PerfEventContext) -> u32 {
     0
 }
 
-/// The current thread ends.
+/// The thread of this number ends.
 #[inline(always)]
-fn ended() {
-    let tid = current().tid;
+pub(crate) fn ends(tid: u32) {
     let Some(open) = FAULTS.get_ptr_mut(tid) else { return };
     // SAFETY: as in `begin`.
     let fault = unsafe { (*open).user };
     if fault.header.ts != 0 {
         write(const { program::index("fault_end") }, fault.header.ts, || fault);
     }
-    let _ = FAULTS.remove(tid);
+    forget(tid);
 }
 
-/// `sched_process_exit`: `(task_struct *p)`.
-#[btf_tracepoint(function = "sched_process_exit")]
-fn fault_end(_: BtfTracePointContext) -> i32 {
-    ended();
-    0
-}
-
-/// `sched:sched_process_exit`, as in [`crate::syscall`].
-#[tracepoint]
-fn fault_end_event(_: TracePointContext) -> i32 {
-    ended();
-    0
+/// Nothing is known of the thread of this number.
+#[inline(always)]
+pub(crate) fn forget(tid: u32) {
+    let _ = own(|| FAULTS.remove(tid));
 }

@@ -34,6 +34,12 @@ pub(crate) fn state(tgid: u32) -> u8 {
     byte(tgid).map_or(0, |byte| unsafe { byte.read_volatile() })
 }
 
+/// Whether the recording has ended. A program asks once: what it does to a table and what it writes are one.
+#[inline(always)]
+pub(crate) fn ended() -> bool {
+    state(0) == observed::ENDED
+}
+
 /// Says it.
 #[inline(always)]
 pub(crate) fn set_state(tgid: u32, state: u8) {
@@ -55,11 +61,13 @@ impl Current {
     /// Whether what concerns it is recorded.
     #[inline(always)]
     pub(crate) fn is_observed(self) -> bool {
-        listed(self.tgid)
-            || in_cgroup(|level| {
+        let in_cgroup = || {
+            in_cgroup(|level| {
                 // SAFETY: the helper takes a number and returns one, 0 when there is no such ancestor.
                 unsafe { bpf_get_current_ancestor_cgroup_id(level as i32) }
             })
+        };
+        !ended() && (listed(self.tgid) || in_cgroup())
     }
 }
 
@@ -67,7 +75,7 @@ impl TaskStruct {
     /// Whether what concerns it is recorded.
     #[inline(always)]
     pub(crate) fn is_observed(self) -> bool {
-        listed(self.tgid()) || in_cgroup(|level| self.ancestor_cgroup(level))
+        !ended() && (listed(self.tgid()) || in_cgroup(|level| self.ancestor_cgroup(level)))
     }
 }
 

@@ -13,8 +13,9 @@ use aya_ebpf::{
 use ft_ebpf::{Futex, kind, program};
 
 use crate::{
-    filter::current,
-    kernel::{Registers, is_in_compat_call},
+    filter::{current, ended},
+    kernel::{Registers, TaskStruct, is_in_compat_call},
+    lock::own,
     record::{header, lost, now, write},
     syscall::event,
 };
@@ -59,6 +60,17 @@ fn take_timeout(call: &mut Futex, address: u64) {
     }
 }
 
+/// Takes a time by the clock of the thread's time namespace as what it is by that of the machine.
+#[inline(always)]
+fn to_host(call: &mut Futex) {
+    if call.flags & Futex::TIMEOUT == 0 {
+        return;
+    }
+    let Some([s, ns]) = TaskStruct::current().clock_offset() else { return };
+    call.timeout_s = call.timeout_s.wrapping_sub(s);
+    call.timeout_ns = call.timeout_ns.wrapping_sub(ns);
+}
+
 /// Takes what stands at the address.
 #[inline(always)]
 fn take_word(call: &mut Futex) {
@@ -82,6 +94,13 @@ fn futex(call: &mut Futex, arguments: [u64; 6]) {
     let moves = matches!(op, Futex::OP_REQUEUE | Futex::OP_CMP_REQUEUE | Futex::OP_CMP_REQUEUE_PI);
     if waits || locks {
         take_timeout(call, timeout);
+        // `futex`, kernel/futex/syscalls.c.
+        if op != Futex::OP_WAIT
+            && op != Futex::OP_LOCK_PI
+            && call.op & Futex::OP_CLOCK_REALTIME == 0
+        {
+            to_host(call);
+        }
     }
     if waits || locks || op == Futex::OP_TRYLOCK_PI {
         take_word(call);
@@ -99,11 +118,20 @@ fn take_first(call: &mut Futex, array: u64) {
     }
 }
 
+/// The timeout is a time of this clock.
+#[inline(always)]
+fn by_clock(call: &mut Futex, clock: u64) {
+    /// `CLOCK_REALTIME` (include/uapi/linux/time.h).
+    const CLOCK_REALTIME: u64 = 0;
+    match clock {
+        CLOCK_REALTIME => call.flags |= Futex::REALTIME,
+        _ => to_host(call),
+    }
+}
+
 /// What a call is about, and what it was given.
 #[inline(always)]
 fn describe(call: &mut Futex, arguments: [u64; 6]) {
-    /// `CLOCK_REALTIME` (include/uapi/linux/time.h).
-    const CLOCK_REALTIME: u64 = 0;
     let [first, second, third, fourth, fifth, sixth] = arguments;
     match call.call {
         Futex::FUTEX => futex(call, arguments),
@@ -113,7 +141,7 @@ fn describe(call: &mut Futex, arguments: [u64; 6]) {
         Futex::WAIT => {
             (call.address, call.value, call.op) = (first, second as u32, fourth as u32);
             take_timeout(call, fifth);
-            call.flags |= if sixth == CLOCK_REALTIME { Futex::REALTIME } else { 0 };
+            by_clock(call, sixth);
             take_word(call);
         }
         Futex::REQUEUE => {
@@ -126,7 +154,7 @@ fn describe(call: &mut Futex, arguments: [u64; 6]) {
             take_first(call, first);
             call.value = second as u32;
             take_timeout(call, fourth);
-            call.flags |= if fifth == CLOCK_REALTIME { Futex::REALTIME } else { 0 };
+            by_clock(call, fifth);
         }
         _ => {
             // `(semid, struct sembuf *, nsops, timeout)`: number, operation, flags.
@@ -195,7 +223,7 @@ fn entered(number: u64, arguments: impl FnOnce() -> [u64; 6]) {
         tgid: caller.tgid,
     };
     describe(&mut call, arguments());
-    if FUTEX_CALLS.insert(caller.tid, call, 0).is_err() {
+    if own(|| FUTEX_CALLS.insert(caller.tid, call, 0)).is_err() {
         lost(const { program::index("futex_enter") }, ts);
     }
 }
@@ -206,12 +234,15 @@ fn returned(number: u64, ret: i64) {
     if !is_of_interest(number) {
         return;
     }
+    if ended() {
+        return;
+    }
     let caller = current();
     // A call without an entry began before the recording did, or is of a thread that is not observed.
     let Some(call) = FUTEX_CALLS.get_ptr_mut(caller.tid) else { return };
     // SAFETY: as in `restart`.
     let call = unsafe { &mut *call };
-    if call.flags & Futex::UNFINISHED == 0 {
+    if call.flags & Futex::UNFINISHED == 0 || call.tgid != caller.tgid {
         return;
     }
     let ts = now();
@@ -225,7 +256,7 @@ fn returned(number: u64, ret: i64) {
     if ret == RESTARTS {
         call.flags = flags | Futex::RESTARTS;
     } else {
-        let _ = FUTEX_CALLS.remove(caller.tid);
+        forget(caller.tid);
     }
 }
 
@@ -257,17 +288,9 @@ fn futex_exit_event(ctx: TracePointContext) -> i32 {
     0
 }
 
-/// `sched_process_exit`: `(task_struct *p)`. Also a call that a signal ends together with its thread has returned by
-/// then, but not for the last time, as it seems.
-#[btf_tracepoint(function = "sched_process_exit")]
-fn futex_end(_: BtfTracePointContext) -> i32 {
-    let _ = FUTEX_CALLS.remove(current().tid);
-    0
-}
-
-/// `sched:sched_process_exit`.
-#[tracepoint]
-fn futex_end_event(_: TracePointContext) -> i32 {
-    let _ = FUTEX_CALLS.remove(current().tid);
-    0
+/// Nothing is under way in the thread of this number. A call that a signal ends together with its thread has returned by the
+/// end, but not for the last time, as it seems.
+#[inline(always)]
+pub(crate) fn forget(tid: u32) {
+    let _ = own(|| FUTEX_CALLS.remove(tid));
 }

@@ -19,6 +19,7 @@ use crate::{
     config,
     filter::current,
     kernel::TaskStruct,
+    lock::own,
     record::{header, lost, now, write},
 };
 
@@ -163,7 +164,7 @@ pub(crate) mod softirq {
     pub(super) fn enter(number: u32) -> i32 {
         let struck = current();
         let run = Run { since: now(), number, strikes: u32::from(struck.is_observed()) };
-        if SOFTIRQS.insert(struck.tid, run, 0).is_err() {
+        if own(|| SOFTIRQS.insert(struck.tid, run, 0)).is_err() {
             lost(const { program::index("softirq_exit") }, run.since);
         }
         0
@@ -173,7 +174,7 @@ pub(crate) mod softirq {
     pub(super) fn exit() -> i32 {
         let struck = current();
         stop(now(), struck.tid, struck.tgid);
-        let _ = SOFTIRQS.remove(struck.tid);
+        let _ = own(|| SOFTIRQS.remove(struck.tid));
         0
     }
 

@@ -125,6 +125,37 @@ impl TaskStruct {
         self.probe::<*const u8>(offset).filter(|to| !to.is_null()).map(Self)
     }
 
+    /// Whether it has begun to exit.
+    #[inline(always)]
+    pub(crate) fn is_exiting(self) -> bool {
+        // include/linux/sched.h
+        const PF_EXITING: u32 = 4;
+        self.probe::<u32>(config::task_flags()).is_some_and(|flags| flags & PF_EXITING != 0)
+    }
+
+    /// Whether no page is fetched for it, so that an access to one that is not there fails (`pagefault_disable`).
+    #[inline(always)]
+    pub(crate) fn takes_no_pages(self) -> bool {
+        self.probe::<u32>(config::task_faults_off()).is_some_and(|off| off != 0)
+    }
+
+    /// Whether a filter (`seccomp`) or a tracer (`ptrace`) can keep its system calls from being entered.
+    #[inline(always)]
+    pub(crate) fn can_be_denied(self) -> bool {
+        let word = |offset| offset != 0 && self.probe::<u32>(offset).unwrap_or(0) != 0;
+        word(config::task_seccomp()) || word(config::task_ptrace())
+    }
+
+    /// What the clock of its time namespace is ahead of CLOCK_MONOTONIC (`struct timens_offsets`), s and ns.
+    #[inline(always)]
+    pub(crate) fn clock_offset(self) -> Option<[i64; 2]> {
+        if config::time_monotonic() == 0 {
+            return None;
+        }
+        let namespaces = self.pointer(config::task_namespaces())?;
+        namespaces.pointer(config::namespaces_time())?.probe(config::time_monotonic())
+    }
+
     /// Whether it was the last thread of its process that had not begun to exit.
     #[inline(always)]
     pub(crate) fn is_last_alive(self) -> bool {

@@ -24,6 +24,7 @@ mod irq;
 mod kernel;
 mod lock;
 mod maps;
+mod number;
 mod probe;
 mod record;
 mod sample;

@@ -7,7 +7,7 @@ use ft_ebpf::{Migrate, Switch, Waking, kind, program};
 
 use crate::{
     config, counter,
-    filter::current,
+    filter::{current, ended},
     irq::{self, softirq},
     kernel::TaskStruct,
     record::{header, now, write},
@@ -16,6 +16,9 @@ use crate::{
 /// `(bool preempt, task_struct *prev, task_struct *next, unsigned int prev_state)`; the last one since 5.18.
 #[btf_tracepoint(function = "sched_switch")]
 fn sched_switch(ctx: BtfTracePointContext) -> i32 {
+    if ended() {
+        return 0;
+    }
     let ts = now();
     let prev = TaskStruct::new(ctx.arg(1));
     let next = TaskStruct::new(ctx.arg(2));

@@ -1,6 +1,8 @@
 //! Group `syscall`: one record per system call, written at its exit; of one that never comes there, when its thread
 //! ends, or by the agent when the recording does. What nobody saw entered has a record of its exit: a call that was under
-//! way when the recording began, and the one that a new thread begins in.
+//! way when the recording began, and the one that a new thread begins in. A call that is denied (`seccomp`, or a tracer) is
+//! not entered, and returns (`syscall_trace_enter`, kernel/entry/common.c): of a thread that was seen between two calls it is a
+//! call of no length.
 //!
 //! Both ends can be seen in two ways, of which the agent chooses one: by the tracepoints, and by the events that perf makes
 //! of them. The programs of the former can be preempted on newer kernels, and are not run for whoever has the CPU then;
@@ -11,12 +13,13 @@ use aya_ebpf::{
     maps::HashMap,
     programs::{BtfTracePointContext, TracePointContext},
 };
-use ft_ebpf::{Syscall, file, kind, program};
+use ft_ebpf::{COMPAT, Syscall, file, kind, program};
 
 use crate::{
-    descriptor,
-    filter::current,
-    kernel::{Registers, is_in_compat_call},
+    config, descriptor,
+    filter::{current, ended},
+    kernel::{Registers, TaskStruct, is_in_compat_call},
+    lock::own,
     record::{header, lost, now, write},
 };
 
@@ -40,10 +43,10 @@ fn entered(number: u64, first: impl FnOnce() -> u64) {
     }
     let ts = now();
     let number = recorded(number);
-    let file = if descriptor::is_taken_by(number) && !is_in_compat_call() {
-        descriptor::kind_of(first())
-    } else {
-        file::NONE
+    let file = match (is_in_compat_call(), descriptor::is_taken_by(number)) {
+        (true, _) => COMPAT,
+        (false, true) => descriptor::kind_of(first()),
+        (false, false) => file::NONE,
     };
     let call = Syscall {
         header: header(ts, kind::SYSCALL_BEGUN, caller.tid),
@@ -56,7 +59,7 @@ fn entered(number: u64, first: impl FnOnce() -> u64) {
     match CALLS.get_ptr_mut(caller.tid) {
         // SAFETY: only this thread looks at its entry while it runs.
         Some(place) => unsafe { *place = call },
-        None if CALLS.insert(caller.tid, call, 0).is_err() => {
+        None if own(|| CALLS.insert(caller.tid, call, 0)).is_err() => {
             lost(const { program::index("sys_enter") }, ts);
         }
         None => {}
@@ -67,35 +70,56 @@ fn entered(number: u64, first: impl FnOnce() -> u64) {
 #[inline(always)]
 fn returned(number: impl FnOnce() -> u64, ret: i64) {
     let caller = current();
-    if !caller.is_observed() {
+    let observed = caller.is_observed();
+    // Who has left the cgroup may have entered the call in it.
+    if !observed && (config::cgroup_id() == 0 || ended()) {
         return;
     }
     let ts = now();
+    let mut was_seen = false;
     if let Some(call) = CALLS.get_ptr_mut(caller.tid) {
         // SAFETY: as in `entered`.
         let call = unsafe { &mut *call };
-        if call.entry_ts != 0 {
-            let header = header(ts, kind::SYSCALL, caller.tid);
+        was_seen = call.tgid == caller.tgid;
+        if call.entry_ts != 0 && was_seen {
+            // The number that the thread had: `execve` can have changed it.
+            let entered_by = call.header.tid;
+            let header = header(ts, kind::SYSCALL, entered_by);
             write(const { program::index("sys_exit") }, ts, || Syscall { header, ret, ..*call });
             call.entry_ts = 0;
-            return;
+            if !observed {
+                forget(caller.tid);
+                return;
+            }
+            if entered_by == caller.tid {
+                return;
+            }
+            was_seen = false;
         }
     }
-    let number = recorded(number());
-    write(const { program::index("sys_exit") }, ts, || Syscall {
-        header: header(ts, kind::SYSCALL_ENDED, caller.tid),
+    if !observed {
+        return;
+    }
+    let can_be_denied = TaskStruct::current().can_be_denied();
+    let kind = if was_seen && can_be_denied { kind::SYSCALL } else { kind::SYSCALL_ENDED };
+    let call = Syscall {
+        header: header(ts, kind, caller.tid),
         entry_ts: ts,
         ret,
-        number,
-        file: file::NONE,
+        number: recorded(number()),
+        file: if is_in_compat_call() { COMPAT } else { file::NONE },
         tgid: caller.tgid,
-    });
+    };
+    write(const { program::index("sys_exit") }, ts, || call);
+    if !was_seen && can_be_denied {
+        // Its next return without an entry is that of a call that was denied. Without room, it will be told as this one.
+        let _ = own(|| CALLS.insert(caller.tid, Syscall { entry_ts: 0, ..call }, 0));
+    }
 }
 
-/// The current thread ends.
+/// The thread of this number ends.
 #[inline(always)]
-fn ended() {
-    let tid = current().tid;
+pub(crate) fn ends(tid: u32) {
     let Some(call) = CALLS.get_ptr_mut(tid) else { return };
     // SAFETY: as in `entered`.
     let call = unsafe { *call };
@@ -104,7 +128,25 @@ fn ended() {
         let header = header(ts, kind::SYSCALL_BEGUN, tid);
         write(const { program::index("call_end") }, ts, || Syscall { header, ..call });
     }
-    let _ = CALLS.remove(tid);
+    forget(tid);
+}
+
+/// The current thread has another number than when it entered its call.
+#[inline(always)]
+pub(crate) fn renumbered(from: u32, to: u32) {
+    let Some(call) = CALLS.get_ptr_mut(from) else { return };
+    // SAFETY: as in `entered`.
+    let call = unsafe { *call };
+    if own(|| CALLS.insert(to, call, 0)).is_err() {
+        lost(const { program::index("sys_enter") }, now());
+    }
+    forget(from);
+}
+
+/// Nothing is known of the thread of this number.
+#[inline(always)]
+pub(crate) fn forget(tid: u32) {
+    let _ = own(|| CALLS.remove(tid));
 }
 
 /// `(pt_regs *regs, long id)`.
@@ -121,13 +163,6 @@ fn sys_exit(ctx: BtfTracePointContext) -> i32 {
     0
 }
 
-/// `sched_process_exit`: `(task_struct *p)`.
-#[btf_tracepoint(function = "sched_process_exit")]
-fn call_end(_: BtfTracePointContext) -> i32 {
-    ended();
-    0
-}
-
 /// `raw_syscalls:sys_enter`.
 #[tracepoint]
 fn sys_enter_event(ctx: TracePointContext) -> i32 {
@@ -139,13 +174,6 @@ fn sys_enter_event(ctx: TracePointContext) -> i32 {
 #[tracepoint]
 fn sys_exit_event(ctx: TracePointContext) -> i32 {
     returned(|| event::number(&ctx), event::ret(&ctx));
-    0
-}
-
-/// `sched:sched_process_exit`.
-#[tracepoint]
-fn call_end_event(_: TracePointContext) -> i32 {
-    ended();
     0
 }
 

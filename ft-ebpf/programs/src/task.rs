@@ -14,8 +14,9 @@ use ft_ebpf::{
 
 use crate::{
     config,
-    filter::{current, listed, set_state, state},
+    filter::{current, ended, listed, set_state, state},
     kernel::TaskStruct,
+    number,
     record::{header, now, write},
 };
 
@@ -32,6 +33,7 @@ fn sched_process_fork(ctx: BtfTracePointContext) -> i32 {
     if !parent.is_observed() {
         return 0;
     }
+    number::begins(child.tid());
     let ts = now();
     write(const { program::index("sched_process_fork") }, ts, || Task {
         header: header(ts, kind::FORK, parent.tid()),
@@ -44,15 +46,25 @@ fn sched_process_fork(ctx: BtfTracePointContext) -> i32 {
     0
 }
 
-/// `(task_struct *p, pid_t old_pid, linux_binprm *bprm)`.
+/// `(task_struct *p, pid_t old_pid, linux_binprm *bprm)`. A thread that is not the first of its process gets the number of that
+/// one, which has ended (`de_thread`, fs/exec.c): its own number ends here.
 #[btf_tracepoint(function = "sched_process_exec")]
 fn sched_process_exec(ctx: BtfTracePointContext) -> i32 {
     let task = TaskStruct::new(ctx.arg(0));
+    let before: u32 = ctx.arg(1);
     if task.is_observed() {
-        record(const { program::index("sched_process_exec") }, kind::EXEC, task);
+        let program = const { program::index("sched_process_exec") };
+        if before != task.tid() {
+            number::changes(before, task.tid());
+            record(program, kind::EXIT, task, before);
+        }
+        record(program, kind::EXEC, task, task.tid());
     }
     if config::own_only() != 0 && task.euid() != config::owner() {
         set_state(task.tgid(), 0);
+        if !ended() {
+            number::begins(task.tid());
+        }
     }
     0
 }
@@ -72,20 +84,23 @@ fn sched_process_exit_event(_: TracePointContext) -> i32 {
 
 #[inline(always)]
 fn exits(task: TaskStruct) -> i32 {
-    if task.is_observed() {
-        record(const { program::index("sched_process_exit") }, kind::EXIT, task);
+    if ended() {
+        return 0;
     }
+    if task.is_observed() {
+        record(const { program::index("sched_process_exit") }, kind::EXIT, task, task.tid());
+    }
+    number::ends(task.tid());
     if state(task.tgid()) == OBSERVED && task.is_last_alive() {
         set_state(task.tgid(), LEAVING);
     }
     0
 }
 
-/// Writes a record of the current task.
+/// Writes a record of the current task, of which `tid` is or was the number.
 #[inline(always)]
-fn record(program: u32, kind: u16, task: TaskStruct) {
+fn record(program: u32, kind: u16, task: TaskStruct, tid: u32) {
     let ts = now();
-    let tid = task.tid();
     write(program, ts, || Task {
         header: header(ts, kind, tid),
         tid,

@@ -64,7 +64,8 @@ table! {
         pub pid: Pid,
         /// Number.
         pub number: i32 as Number,
-        /// Name of that number in the 64-bit ABI; a 32-bit program has other numbers.
+        /// Name of that number, in the ABI that the call was made by: a call of 32 bits has another number than its namesake
+        /// of 64.
         pub name: Name,
         /// What it returned; -4095..=-1 is the negated `errno`. 0 of one that did not return.
         pub ret: i64 as Number,
@@ -85,7 +86,7 @@ mod store {
 
     use ft_ebpf::{self as abi, kind};
     use serde_json::{Map, Value};
-    use syscalls::{Errno, Sysno};
+    use syscalls::{Errno, Sysno, x86};
 
     use crate::store::Row;
     use crate::tables::listed::{Line, Listed};
@@ -99,6 +100,9 @@ mod store {
     /// Return values from here on are addresses.
     const ADDRESS: i64 = 1 << 32;
 
+    /// Numbers of names: from here on those of calls of 32 bits.
+    const COMPAT: u32 = 1 << 16;
+
     impl KernelTable for Syscall {
         type Record = abi::Syscall;
         const KINDS: &'static [u16] = &[kind::SYSCALL, kind::SYSCALL_BEGUN, kind::SYSCALL_ENDED];
@@ -106,6 +110,8 @@ mod store {
         #[inline]
         fn row(r: &abi::Syscall, seen: &mut Decoder) -> Syscall {
             let (ts, dur) = interval(r.entry_ts, r.header.ts);
+            let abi = if r.file == abi::COMPAT { COMPAT } else { 0 };
+            let named = abi | u32::from(r.number);
             Syscall {
                 ts,
                 dur,
@@ -113,7 +119,7 @@ mod store {
                 tid: tid(r.header.tid),
                 pid: pid(r.tgid),
                 number: i32::from(r.number),
-                name: seen.numbered(kind::SYSCALL, r.number.into(), |_, number| syscall(number)),
+                name: seen.numbered(kind::SYSCALL, named, |_, number| syscall(number)),
                 ret: r.ret,
                 file: file(r.file),
                 seen: match r.header.kind {
@@ -129,7 +135,7 @@ mod store {
     fn file(kind: u16) -> Option<FileKind> {
         use abi::file;
         Some(match kind {
-            file::NONE => return None,
+            file::NONE | abi::COMPAT => return None,
             file::REGULAR => FileKind::File,
             file::DIRECTORY => FileKind::Directory,
             file::CHARACTER => FileKind::Character,
@@ -145,17 +151,21 @@ mod store {
         })
     }
 
-    /// Name of a system call by its number in the ABI of this machine's 64-bit programs.
+    /// Name of a system call by its number in the ABI of this machine's 64-bit programs, or, from [`COMPAT`] on, of those of 32.
     fn syscall(number: u32) -> String {
-        match Sysno::new(number as usize) {
-            Some(call) => call.name().into(),
-            None => format!("syscall_{number}"),
-        }
+        let number_in_abi = number as usize % COMPAT as usize;
+        let name = match number < COMPAT {
+            true => Sysno::new(number_in_abi).map(|call| call.name()),
+            false => x86::Sysno::new(number_in_abi).map(|call| call.name()),
+        };
+        name.map_or_else(|| format!("syscall_{number_in_abi}"), Into::into)
     }
 
     impl Listed for Syscall {
         fn can_be(fits: &dyn Fn(&str) -> bool) -> bool {
-            Sysno::iter().any(|call| fits(&format!("syscall.{}", call.name())))
+            let fits = |name| fits(&format!("syscall.{name}"));
+            Sysno::iter().any(|call| fits(call.name()))
+                || x86::Sysno::iter().any(|call| fits(call.name()))
         }
 
         fn name(&self) -> Cow<'_, str> {
@@ -202,9 +212,13 @@ mod store {
         #[test]
         fn system_calls_have_the_names_of_the_manual() {
             for (number, expected) in
-                [(libc::SYS_futex, "futex"), (libc::SYS_read, "read"), (99_999, "syscall_99999")]
+                [(libc::SYS_futex, "futex"), (libc::SYS_read, "read"), (65_535, "syscall_65535")]
             {
                 assert_eq!(syscall(number as u32), expected);
+            }
+            // arch/x86/entry/syscalls/syscall_32.tbl
+            for (number, expected) in [(4, "write"), (20, "getpid"), (60_000, "syscall_60000")] {
+                assert_eq!(syscall(COMPAT | number), expected);
             }
         }
     }

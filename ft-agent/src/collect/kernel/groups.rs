@@ -173,7 +173,8 @@ pub(super) struct Program {
     pub(super) hook: Hook,
     /// Without it nothing can be told; the others may be missing in a kernel.
     pub(super) required: bool,
-    /// It keeps the set of observed processes, so it runs with any group unless all are observed.
+    /// It keeps the set of observed processes, and what is kept of threads by their numbers: it runs with any group, unless all
+    /// are observed and nothing is kept.
     pub(super) follows: bool,
     /// Another program that does the same at an event that perf makes of the tracepoint; see [`Event`].
     pub(super) event: Option<&'static Event>,
@@ -246,7 +247,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         event: Some(&const { exit("sched_process_exit_event") }),
         ..program(Group::Task, "sched_process_exit")
     },
-    program(Group::Task, "sched_process_exec"),
+    Program { follows: true, ..program(Group::Task, "sched_process_exec") },
     program(Group::Task, "task_rename"),
     Program { required: true, ..program(Group::Sched, "sched_switch") },
     Program { required: true, ..program(Group::Sched, "sched_waking") },
@@ -282,20 +283,10 @@ pub(super) const PROGRAMS: &[Program] = &[
         event: Some(&const { call("sys_enter_event", "sys_enter") }),
         ..program(Group::Syscall, "sys_enter")
     },
-    Program {
-        hook: Hook::Tracepoint("sched_process_exit"),
-        event: Some(&const { exit("call_end_event") }),
-        ..program(Group::Syscall, "call_end")
-    },
     Program { hook: Hook::MinorFault, ..program(Group::Fault, "fault_minor") },
     Program { hook: Hook::MajorFault, ..program(Group::Fault, "fault_major") },
     program(Group::Fault, "page_fault_user"),
     program(Group::Fault, "page_fault_kernel"),
-    Program {
-        hook: Hook::Tracepoint("sched_process_exit"),
-        event: Some(&const { exit("fault_end_event") }),
-        ..program(Group::Fault, "fault_end")
-    },
     program(Group::Signal, "signal_deliver"),
     program(Group::Signal, "signal_generate"),
     Program {
@@ -315,11 +306,6 @@ pub(super) const PROGRAMS: &[Program] = &[
         hook: Hook::Tracepoint("sys_enter"),
         event: Some(&const { call("futex_enter_event", "sys_enter") }),
         ..program(Group::Futex, "futex_enter")
-    },
-    Program {
-        hook: Hook::Tracepoint("sched_process_exit"),
-        event: Some(&const { exit("futex_end_event") }),
-        ..program(Group::Futex, "futex_end")
     },
     Program { hook: Hook::CpuClock, ..program(Group::Profile, "sample") },
 ];
@@ -374,13 +360,13 @@ mod tests {
                 assert_eq!(event.program, format!("{}_event", program.name));
             }
         }
-        assert_eq!(PROGRAMS.iter().filter(|program| program.event.is_some()).count(), 10);
+        assert_eq!(PROGRAMS.iter().filter(|program| program.event.is_some()).count(), 7);
     }
 
     #[test]
     fn every_program_that_can_lose_something_is_here() {
-        // Counts are written by `sched_switch`.
-        let parts = ["cpu_count"];
+        // Counts are written by `sched_switch`, what a thread leaves under way by `sched_process_exit`.
+        let parts = ["cpu_count", "call_end", "fault_end"];
         for name in ft_ebpf::program::NAMES {
             let known = PROGRAMS.iter().map(|program| program.name);
             let known = known.chain(probes::PROGRAMS).chain(parts);

@@ -6,6 +6,7 @@ use aya::{
     programs::{BtfTracePoint, FEntry, FExit, PerfEvent, ProgramError, TracePoint},
 };
 use aya_log::EbpfLogger;
+use ft_ebpf::kept;
 use log::warn;
 use rustix::process::geteuid;
 
@@ -108,6 +109,9 @@ impl Kernel {
             chained: attached.iter().any(|program| program.has_addresses()).then(Chained::default),
             missing,
             system_wide: options.system_wide,
+            stack_min_ns: options.stack_min_ns,
+            places_are_made: places_are_made(options),
+            ended_ns: None,
             own_only,
             ebpf,
         };
@@ -178,8 +182,23 @@ impl Kernel {
 
 fn is_chosen(program: &Program, options: &KernelOptions) -> bool {
     let any = !options.groups.is_empty() || !options.probes.is_empty();
-    let follows = program.follows && !options.system_wide && any;
+    let follows = program.follows && any && (!options.system_wide || kept(options) != 0);
     follows || options.groups.contains(&program.group)
+}
+
+/// Whether entries of places are made beforehand; see `PLACES_MADE` of the programs.
+fn places_are_made(options: &KernelOptions) -> bool {
+    let needed = layout::version(&layout::release()).is_some_and(|version| version < (6, 1));
+    needed || options.places_are_made
+}
+
+/// The tables by thread that the chosen programs keep.
+fn kept(options: &KernelOptions) -> u32 {
+    let of = |group, table| if options.groups.contains(&group) { table } else { 0 };
+    of(Group::Syscall, kept::CALLS)
+        | of(Group::Futex, kept::FUTEX_CALLS)
+        | of(Group::Fault, kept::FAULTS)
+        | of(Group::Stack, kept::PLACES)
 }
 
 fn load_object(
@@ -200,6 +219,8 @@ fn load_object(
     globals.push(("AGENT", std::process::id()));
     let locks = |group: &Group| matches!(group, Group::Lock | Group::Section);
     globals.push(("LOCKS", u32::from(options.groups.iter().any(locks))));
+    globals.push(("KEPT", kept(options)));
+    globals.push(("PLACES_ARE_MADE", u32::from(places_are_made(options))));
     let preempted = (layout::is_real_time() || options.preempted_softirqs)
         && options.groups.contains(&Group::Irq);
     globals.push(("SOFTIRQS_PREEMPTED", u32::from(preempted)));
@@ -220,6 +241,13 @@ fn load_object(
         for map in sections::MAPS {
             loader.map_max_entries(map, 1);
         }
+    }
+    if options.groups.contains(&Group::Stack) && places_are_made(options) {
+        loader.map_max_entries(unreturned::PLACES, 1);
+        loader.map_max_entries(
+            unreturned::PLACES_MADE,
+            options.most_under_way.unwrap_or(unreturned::MADE),
+        );
     }
     if let Some(most) = options.most_under_way {
         for table in unreturned::TABLES {
@@ -268,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn children_are_followed_with_any_group_unless_all_are_observed() {
+    fn children_are_followed_with_any_group_unless_all_are_observed_and_nothing_is_kept_of_them() {
         let chosen = |groups: &[Group], system_wide| -> Vec<&str> {
             let options =
                 KernelOptions { groups: groups.to_vec(), system_wide, ..KernelOptions::default() };
@@ -280,14 +308,16 @@ mod tests {
             [
                 "sched_process_fork",
                 "sched_process_exit",
+                "sched_process_exec",
                 "fault_minor",
                 "fault_major",
                 "page_fault_user",
                 "page_fault_kernel",
-                "fault_end",
             ]
         );
         assert_eq!(chosen(&[Group::Irq], true)[0], "irq_handler_exit");
         assert!(chosen(&[], false).is_empty());
+        // Whoever is observed, numbers of threads are used again.
+        assert_eq!(chosen(&[Group::Fault], true)[..3], chosen(&[Group::Fault], false)[..3]);
     }
 }

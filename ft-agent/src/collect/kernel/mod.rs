@@ -28,6 +28,7 @@ mod sections;
 mod unreturned;
 
 use std::os::fd::AsFd;
+use std::time::Duration;
 
 use aya::{
     Ebpf,
@@ -53,8 +54,10 @@ use self::{
     on_cpus::OnCpus,
     probes::{Links, Programs},
     ring_buffers::RingBuffers,
+    unreturned::{Kept, PLACES, PLACES_MADE, Until},
 };
 use crate::{
+    clock::monotonic_ns,
     collect::{cgroup::Cgroup, probe::Probe},
     cpus,
 };
@@ -67,6 +70,9 @@ const MAX_RECORD_BYTES: usize = size_of::<Chain>() + 8 * (Chain::MAX_USER + Chai
 
 /// A CPU that comes takes events within so many calls of [`Kernel::follow_cpus`].
 const REFUSALS: u32 = 10;
+
+/// How long programs that have begun when the recording ends are given to end.
+const IN_FLIGHT: Duration = Duration::from_micros(200);
 
 /// What to watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,6 +98,9 @@ pub struct KernelOptions {
     /// Softirqs are taken for such as can be preempted, as on a real-time kernel they always are; each then has an entry in such a
     /// table. Right on any kernel, at a higher price.
     pub preempted_softirqs: bool,
+    /// Where threads were that have left the CPU is kept in entries that are made beforehand, as on kernels before 6.1 it always is:
+    /// fewer, and of memory that is taken at once.
+    pub places_are_made: bool,
     /// Counters of each CPU that are read when a thread leaves it, with the group `sched`; two at most.
     pub counters: Vec<&'static Counter>,
     /// What is probed in programs; records have the place of each in this list.
@@ -112,6 +121,7 @@ impl Default for KernelOptions {
             most_ring_buffers: u32::MAX,
             most_under_way: None,
             preempted_softirqs: false,
+            places_are_made: false,
             counters: Vec::new(),
             probes: Vec::new(),
         }
@@ -157,6 +167,12 @@ pub struct Kernel {
     chained: Option<Chained>,
     missing: Vec<Missing>,
     system_wide: bool,
+    /// Chains of threads that were off the CPU for less are not recorded, ns.
+    stack_min_ns: u64,
+    /// Which of two tables has where threads were.
+    places_are_made: bool,
+    /// When nothing was recorded any more.
+    ended_ns: Option<u64>,
     /// Processes of others are not observed.
     own_only: bool,
     ebpf: Ebpf,
@@ -213,6 +229,10 @@ impl Kernel {
     pub fn observe(&mut self, pid: u32) {
         if !self.own_only || rights::is_own(pid) {
             self.observed.set(pid, true);
+            if let Some(chained) = &mut self.chained {
+                // It may hang from beginning to end, where its chains are the last records.
+                chained.processes.insert(pid);
+            }
         }
     }
 
@@ -263,13 +283,30 @@ impl Kernel {
         self.chained.as_mut().map(std::mem::take)
     }
 
+    /// Ends the recording: nothing is recorded from the returned time on, CLOCK_MONOTONIC ns. What is under way stays as it is
+    /// then, so that each call has its return in a ring buffer, or is still among [`Self::unreturned`].
+    pub fn end(&mut self) -> u64 {
+        if let Some(ended) = self.ended_ns {
+            return ended;
+        }
+        self.observed.end();
+        // Programs that have begun go on; they are not preempted, and take microseconds.
+        std::thread::sleep(IN_FLIGHT);
+        *self.ended_ns.insert(monotonic_ns() as u64)
+    }
+
     /// Appends the system calls that have not returned, faults of which no end was seen, waits for locks of the kernel
-    /// that have not ended, and what was counted of sections under such locks: for the end of a recording. `false` when they cannot be read.
+    /// that have not ended, chains of threads that are off the CPU, and what was counted of sections under such locks: for the end of
+    /// a recording. `false` when they cannot be read.
     pub fn unreturned(&self, out: &mut Vec<u8>) -> bool {
+        let until = Until {
+            ns: self.ended_ns.unwrap_or_else(|| monotonic_ns() as u64),
+            stack_min_ns: self.stack_min_ns,
+        };
+        let map = |kept: &Kept| self.ebpf.map(self.in_object(kept.map));
         let records = |group| self.attached.iter().any(|program| program.group == group);
         let kept = unreturned::UNDER_WAY.iter().filter(|kept| records(kept.group));
-        let all =
-            kept.fold(true, |all, kept| all & kept.append(self.ebpf.map(kept.map), out).is_ok());
+        let all = kept.fold(true, |all, kept| all & kept.append(map(kept), until, out).is_ok());
         all & (!records(Group::Section)
             || sections::append(self.ebpf.map(sections::COUNTS), out).is_ok())
     }
@@ -281,6 +318,19 @@ impl Kernel {
         let map = self.ebpf.map("OWN_WAITS").filter(|_| counted)?;
         let of_cpus: PerCpuArray<&MapData, u64> = map.try_into().ok()?;
         Some(of_cpus.get(&0, 0).ok()?.iter().sum())
+    }
+
+    /// The map of the object that is this table.
+    fn in_object(&self, table: &'static str) -> &'static str {
+        if table == PLACES && self.places_are_made { PLACES_MADE } else { table }
+    }
+
+    /// The threads of which the programs keep something: calls, calls about futexes, page faults, places. None is left of a
+    /// thread that has ended; for tests of that.
+    pub fn kept(&self) -> [(&'static str, Vec<u32>); 4] {
+        let tables = ["CALLS", "FUTEX_CALLS", "FAULTS", "PLACES"];
+        tables
+            .map(|table| (table, unreturned::threads(table, self.ebpf.map(self.in_object(table)))))
     }
 
     /// What was lost since the last call, or since the start: records that found no room, and runs of a

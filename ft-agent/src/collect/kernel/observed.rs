@@ -5,7 +5,7 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 use aya::maps::{Map, MapError};
-use ft_ebpf::observed::{OBSERVED, PIDS};
+use ft_ebpf::observed::{ENDED, OBSERVED, PIDS};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 /// The map, mapped. Both sides write single bytes, so none undoes what the other does.
@@ -31,6 +31,13 @@ impl Observed {
         };
         let address = address.map_err(|error| MapError::IoError(error.into()))?;
         Ok(Observed(NonNull::new(address.cast()).expect("mmap gives no null")))
+    }
+
+    /// Has the programs record nothing from now on, but those that have begun to.
+    pub(super) fn end(&self) {
+        if let Some(nobody) = self.byte(0) {
+            nobody.store(ENDED, Relaxed);
+        }
     }
 
     fn byte(&self, pid: u32) -> Option<&AtomicU8> {

@@ -1,20 +1,27 @@
 //! What has begun and not ended: what the programs keep of it is what would be recorded.
 
+use std::mem::offset_of;
+
 use aya::Pod;
 use aya::maps::{HashMap, Map, MapData, MapError};
 use ft_ebpf::{Chain, Contention, Futex, PageFault, Record, Syscall, read};
 use ft_trace::spool::frame::kernel_record_len;
 
 use super::Group;
-use crate::clock::monotonic_ns;
 
 /// The map that has waits for locks of the kernel, by lock and waiter.
 pub(super) const WAITS: &str = "WAITS";
 
+/// The map that has where threads were.
+pub(super) const PLACES: &str = "PLACES";
+
+/// The map that has it where entries must be made beforehand, and how many: 13 MiB.
+pub(super) const PLACES_MADE: &str = "PLACES_MADE";
+pub(super) const MADE: u32 = 8192;
+
 /// All tables of what is under way, by lock and waiter or by thread: the last two are of threads off the CPU, whose chain waits
 /// for their return, and of softirqs that can be preempted.
-pub(super) const TABLES: [&str; 6] =
-    ["FUTEX_CALLS", WAITS, "CALLS", "FAULTS", "PLACES", "SOFTIRQS"];
+pub(super) const TABLES: [&str; 6] = ["FUTEX_CALLS", WAITS, "CALLS", "FAULTS", PLACES, "SOFTIRQS"];
 
 /// A wait with room for its chain, as the programs keep it.
 const WAIT_BYTES: usize =
@@ -24,45 +31,73 @@ const WAIT_BYTES: usize =
 pub(super) struct Kept {
     pub(super) group: Group,
     pub(super) map: &'static str,
-    append: fn(&Map, &mut Vec<u8>) -> Result<(), MapError>,
+    append: fn(&Map, Until, &mut Vec<u8>) -> Result<(), MapError>,
 }
 
+/// Until when it has gone on.
+#[derive(Clone, Copy)]
+pub(super) struct Until {
+    /// CLOCK_MONOTONIC, ns.
+    pub(super) ns: u64,
+    /// Who is off the CPU for less has no chain.
+    pub(super) stack_min_ns: u64,
+}
+
+/// A place with room for its chain, as the programs keep it.
+const PLACE_BYTES: usize =
+    size_of::<Chain>() + size_of::<u64>() * (Chain::MAX_USER + Chain::MAX_KERNEL);
+
 /// All of them.
-pub(super) const UNDER_WAY: [Kept; 4] = [
+pub(super) const UNDER_WAY: [Kept; 5] = [
     Kept {
         group: Group::Futex,
         map: "FUTEX_CALLS",
-        append: |map, out| {
+        append: |map, until, out| {
             let goes_on = |call: Futex| call.flags & Futex::UNFINISHED != 0;
-            until_now::<u32, Futex, { size_of::<Futex>() }>(map, out, goes_on)
+            until_now::<u32, Futex, { size_of::<Futex>() }>(map, until, out, goes_on)
         },
     },
     Kept {
         group: Group::Lock,
         map: WAITS,
-        append: |map, out| {
+        append: |map, until, out| {
             let goes_on = |wait: Contention| wait.flags & Contention::UNFINISHED != 0;
-            until_now::<[u64; 2], Contention, WAIT_BYTES>(map, out, goes_on)
+            until_now::<[u64; 2], Contention, WAIT_BYTES>(map, until, out, goes_on)
         },
     },
     Kept {
         group: Group::Syscall,
         map: "CALLS",
-        append: |map, out| {
+        append: |map, until, out| {
             let goes_on = |call: Syscall| call.entry_ts != 0;
-            until_now::<u32, Syscall, { size_of::<Syscall>() }>(map, out, goes_on)
+            until_now::<u32, Syscall, { size_of::<Syscall>() }>(map, until, out, goes_on)
         },
     },
     Kept {
         group: Group::Fault,
         map: "FAULTS",
-        append: |map, out| {
+        append: |map, _, out| {
             // One of user space and one of the kernel's, of which only the former has a record without its end.
             let faults = records::<u32, { 2 * size_of::<PageFault>() }>(map)?;
             for fault in faults {
                 if read::<PageFault>(&fault).is_some_and(|fault| fault.header.ts != 0) {
                     out.extend_from_slice(&fault[..size_of::<PageFault>()]);
                 }
+            }
+            Ok(())
+        },
+    },
+    Kept {
+        group: Group::Stack,
+        map: PLACES,
+        append: |map, until, out| {
+            for mut place in records::<u32, PLACE_BYTES>(map)? {
+                // The kernel's addresses are taken when it comes back: those are of the time before.
+                place[offset_of!(Chain, kernel)..size_of::<Chain>()].fill(0);
+                append_until(&place, until, out, |place: Chain| {
+                    let away = until.ns.saturating_sub(place.left_ts);
+                    place.left_ts != 0 && away >= until.stack_min_ns
+                });
             }
             Ok(())
         },
@@ -75,32 +110,63 @@ impl Kept {
     /// # Errors
     ///
     /// When the map cannot be read.
-    pub(super) fn append(&self, map: Option<&Map>, out: &mut Vec<u8>) -> Result<(), MapError> {
+    pub(super) fn append(
+        &self,
+        map: Option<&Map>,
+        until: Until,
+        out: &mut Vec<u8>,
+    ) -> Result<(), MapError> {
         let missing = || MapError::InvalidName { name: self.map.to_owned() };
-        (self.append)(map.ok_or_else(missing)?, out)
+        (self.append)(map.ok_or_else(missing)?, until, out)
     }
 }
 
-/// Appends the records of what goes on, whose time is now.
+/// The threads of which a table by thread has an entry; none of a table that there is not.
+pub(super) fn threads(table: &'static str, map: Option<&Map>) -> Vec<u32> {
+    fn keys<const BYTES: usize>(map: &Map) -> Option<Vec<u32>> {
+        let entries: HashMap<&MapData, u32, [u8; BYTES]> = map.try_into().ok()?;
+        Some(entries.keys().filter_map(Result::ok).collect())
+    }
+    let Some(map) = map else { return Vec::new() };
+    let keys = match table {
+        "CALLS" => keys::<{ size_of::<Syscall>() }>(map),
+        "FUTEX_CALLS" => keys::<{ size_of::<Futex>() }>(map),
+        "FAULTS" => keys::<{ 2 * size_of::<PageFault>() }>(map),
+        PLACES => keys::<PLACE_BYTES>(map),
+        _ => None,
+    };
+    keys.unwrap_or_default()
+}
+
+/// Appends the records of what goes on.
 fn until_now<K: Pod, T: Record, const BYTES: usize>(
     map: &Map,
+    until: Until,
     out: &mut Vec<u8>,
-    goes_on: fn(T) -> bool,
+    goes_on: impl Fn(T) -> bool,
 ) -> Result<(), MapError> {
-    let now = (monotonic_ns() as u64).to_ne_bytes();
     for kept in records::<K, BYTES>(map)? {
-        // There may be room for more addresses than it has.
-        let length = kernel_record_len(&kept).filter(|_| read::<T>(&kept).is_some_and(goes_on));
-        if let Some(rest) = length.and_then(|length| kept.get(now.len()..length)) {
-            // It begins with its time.
-            out.extend_from_slice(&now);
-            out.extend_from_slice(rest);
-        }
+        append_until(&kept, until, out, &goes_on);
     }
     Ok(())
 }
 
-/// The values of a map. Entries come and go meanwhile; one that cannot be read has gone.
+/// Appends the record of something, if it goes on. It begins with its time, which is until when that is known.
+fn append_until<T: Record>(
+    kept: &[u8],
+    until: Until,
+    out: &mut Vec<u8>,
+    goes_on: impl Fn(T) -> bool,
+) {
+    // There may be room for more addresses than it has.
+    let length = kernel_record_len(kept).filter(|_| read::<T>(kept).is_some_and(goes_on));
+    if let Some(rest) = length.and_then(|length| kept.get(size_of_val(&until.ns)..length)) {
+        out.extend_from_slice(&until.ns.to_ne_bytes());
+        out.extend_from_slice(rest);
+    }
+}
+
+/// The values of a map, in which nothing changes once the recording has ended.
 fn records<K: Pod, const BYTES: usize>(
     map: &Map,
 ) -> Result<impl Iterator<Item = [u8; BYTES]>, MapError> {

@@ -45,6 +45,8 @@ impl Collector {
         for refused in self.intake.refusals.take_grown() {
             self.writer.push(&Frame::Refused(refused))?;
         }
+        // From here on the rings and what is under way are of one time.
+        let ended_ns = self.kernel.as_mut().map(Kernel::end);
         self.empty_kernel()?;
         self.keep_unreturned()?;
         self.tell_kernel_losses(true)?;
@@ -57,7 +59,7 @@ impl Collector {
         let steal_ns = host::steal_ns();
         let agent_cpu_ns = Some(host::cpu_ns() - self.cpu_before_ns);
         let own_lock_waits = self.kernel.as_ref().and_then(Kernel::own_lock_waits);
-        let ts = clock.mono_ns;
+        let ts = ended_ns.map_or(clock.mono_ns, |ns| ns as i64);
         let end =
             End { ts, reason, exit_code, steal_ns, agent_cpu_ns, own_lock_waits, ..End::default() };
         self.finished.bytes = self.writer.bytes();

@@ -23,7 +23,7 @@ pub use probe::Probe;
 pub use sched::{Migrate, Switch, Waking};
 pub use sections::{Section, SectionBin, Sections, section};
 pub use signal::Signal;
-pub use syscall::{Syscall, file};
+pub use syscall::{COMPAT, Syscall, file};
 pub use task::Task;
 
 /// Bytes of a task's name with its NUL (`TASK_COMM_LEN`, linux/sched.h).

@@ -32,6 +32,9 @@ pub mod file {
     pub const OTHER: u16 = 12;
 }
 
+/// In [`Syscall::file`], instead of a kind: the call is one of 32 bits (`int $0x80`), and its number one of that ABI.
+pub const COMPAT: u16 = 1 << 15;
+
 /// One system call, written at `sys_exit`, or when it is known that it never comes there.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,7 +47,7 @@ pub struct Syscall {
     pub ret: i64,
     /// Number of the system call; 65,535 stands for itself and all beyond.
     pub number: u16,
-    /// One of [`mod@file`].
+    /// One of [`mod@file`], or [`COMPAT`].
     pub file: u16,
     /// Process.
     pub tgid: u32,
