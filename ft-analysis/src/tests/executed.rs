@@ -29,6 +29,27 @@ fn what_a_program_held_ends_with_it_although_no_kernel_record_tells() {
     assert_eq!(tally.incomplete.holds(), 2);
 }
 
+/// b, which is not the first thread of the process, executes a program, and has a's number from then on.
+#[test]
+fn another_thread_than_the_first_has_the_number_of_that_one_when_it_executes_a_program() {
+    let (rows, tally) = run(
+        true,
+        "0 0 .>a R
+         5 0 a>b X
+         50 exit b
+         50 exec a
+         80 0 a>. S
+         90 wake . a 0
+         95 0 .>a R
+         100 0 a>. X",
+    );
+    let mut spans: Vec<_> = rows.thread_time.iter().map(|t| (t.tid.0, t.ts.0, t.wall_ns)).collect();
+    spans.sort_unstable();
+    spans.dedup();
+    assert_eq!(spans, [(97, 0, 5), (97, 50, 50), (98, 5, 45)]);
+    assert_eq!(tally.unseen_switches, 0);
+}
+
 /// Of a thread that goes on as the new program the time is one, whether the kernel recorded the exec or not.
 #[test]
 fn the_thread_that_executes_it_goes_on() {

@@ -288,7 +288,11 @@ impl World {
     }
 
     pub(super) fn task<A: Analysis>(&mut self, e: &TaskEvent, to: &mut Audience<'_, A>) {
-        let Some(slot) = self.threads.find(ThreadKey { pid: e.pid, tid: e.tid }) else { return };
+        let key = ThreadKey { pid: e.pid, tid: e.tid };
+        if e.kind == TaskKind::Exec {
+            self.takes_number(key, e, to);
+        }
+        let Some(slot) = self.threads.find(key) else { return };
         self.threads[slot].advance(self.now, &mut self.log);
         match e.kind {
             // The last switch away from it, in state X or Z, removes it.
@@ -302,6 +306,31 @@ impl World {
             TaskKind::Rename => self.threads[slot].comm = e.comm.clone(),
             TaskKind::Fork => {}
         }
+    }
+
+    /// A thread that has executed a program, and was not the first of its process, has the number of that one from now on, which
+    /// has ended. It ends, and the one of the other number begins where it runs: no switch is between them.
+    fn takes_number<A: Analysis>(
+        &mut self,
+        key: ThreadKey,
+        e: &TaskEvent,
+        to: &mut Audience<'_, A>,
+    ) {
+        let Some(occupant) = self.cpus.occupant(e.cpu) else { return };
+        let (before, prio) = (occupant.thread, occupant.prio);
+        if before.pid != key.pid || before.tid == key.tid {
+            return;
+        }
+        let Some(slot) = self.threads.find(before) else { return };
+        self.threads[slot].advance(self.now, &mut self.log);
+        self.remove(slot, true, to);
+        self.cpus.switch(e.cpu, self.now, key, &e.comm, prio);
+        let slot = self.thread_now(key);
+        let thread = &mut self.threads[slot];
+        thread.account.enter(State::Running, self.now);
+        thread.runs_on = Some(e.cpu);
+        thread.prio = Some(prio);
+        thread.counted.comes(e.cpu);
     }
 
     /// Of a thread that no other record names, nothing is known that could be reported.
