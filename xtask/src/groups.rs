@@ -93,6 +93,7 @@ pub(crate) const GROUPS: [Group; 10] = [
             "tests compare",
             "tests end_to_end",
             "tests framehop",
+            "tests truths",
         ],
         packages: &[READERS, COMPILERS, RECORDED, JUDGES, LOADS],
         tools: &[Tool::Python, Tool::FramedPython, Tool::Node],
