@@ -357,7 +357,7 @@ fn exec_ends_what_was_held_and_waited_for() {
          0 1 .>b S
          10 acquire a L
          15 wait b L
-         20 exec b
+         20 exec b 1
          30 acquire b L",
         &["b L 15+5 exec ended, held by a since 10"],
     );

@@ -175,7 +175,7 @@ pub(super) fn parse(line: &str) -> Event {
         }
         "exit" | "exec" => Event::Task(TaskEvent {
             ts,
-            cpu: Cpu(0),
+            cpu: rest.get(1).map_or(Cpu(0), |text| cpu(text)),
             kind: TaskKind::of(what),
             tid: tid(rest[0]),
             pid: pid(rest[0]),
