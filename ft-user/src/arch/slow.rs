@@ -20,7 +20,7 @@ const PTHREAD_CANCEL_DEFERRED: libc::c_int = 0;
 ///
 /// # Safety
 ///
-/// As [`write`].
+/// As [`write()`].
 pub(super) unsafe extern "C-unwind" fn write_slow(
     meta: *const SiteMeta,
     words: *const u64,
