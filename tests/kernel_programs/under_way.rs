@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use ft_agent::collect::cgroup::Cgroup;
@@ -333,16 +334,19 @@ fn no_call_is_lost_between_the_rings_and_what_is_under_way() {
     const CYCLE: [i64; 4] =
         [libc::SYS_nanosleep, libc::SYS_clock_nanosleep, libc::SYS_ppoll, libc::SYS_pselect6];
     let Some(mut kernel) = kernel_or_skip(&options(&[Group::Syscall])) else { return };
-    let stop = std::sync::atomic::AtomicBool::new(false);
-    let done = || stop.load(std::sync::atomic::Ordering::Relaxed);
+    let stop = AtomicBool::new(false);
+    let done = || stop.load(Relaxed);
+    let rounds = [const { AtomicU64::new(0) }; THREADS];
     std::thread::scope(|scope| {
-        let tids: Vec<_> = (0..THREADS)
-            .map(|_| {
+        let tids: Vec<_> = rounds
+            .iter()
+            .map(|rounds| {
                 let (tell, told) = std::sync::mpsc::channel();
                 scope.spawn(move || {
                     tell.send(crate::my_tid()).unwrap();
                     let time = libc::timespec { tv_sec: 0, tv_nsec: 50_000 };
                     while !done() {
+                        rounds.fetch_add(1, Relaxed);
                         for call in CYCLE {
                             // SAFETY: no descriptors; the time is there while the call reads it.
                             unsafe {
@@ -364,14 +368,19 @@ fn no_call_is_lost_between_the_rings_and_what_is_under_way() {
             })
             .collect();
         kernel.observe(std::process::id());
-        std::thread::sleep(Duration::from_millis(20));
+        // A whole round of each at least.
+        let before = rounds.each_ref().map(|rounds| rounds.load(Relaxed));
+        let is_seen = |n: usize| rounds[n].load(Relaxed) > before[n] + 1;
+        while !(0..THREADS).all(is_seen) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
         let ended = kernel.end();
         // What is recorded no more is called meanwhile.
         std::thread::sleep(Duration::from_millis(20));
         let mut records = drain(&mut kernel);
         let mut left = Vec::new();
         assert!(kernel.unreturned(&mut left));
-        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        stop.store(true, Relaxed);
         records.extend(parse(&left));
         assert!(records.iter().all(|record| record.header().ts <= ended));
         let calls = calls(&records, std::process::id());

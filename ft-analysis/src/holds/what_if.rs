@@ -84,7 +84,8 @@ struct HeldUp {
     ordinary_ns: i64,
     /// Threads had it that the holder would have preempted with the priority of an urgent waiter.
     inheritable_ns: i64,
-    agent_ns: Option<i64>,
+    /// Threads of the agent had the CPU the first time.
+    first_agent_ns: Option<i64>,
     /// It is known who had the CPU.
     exact: bool,
 }
@@ -168,7 +169,7 @@ impl HeldUp {
             times: 0,
             ordinary_ns: 0,
             inheritable_ns: 0,
-            agent_ns: None,
+            first_agent_ns: None,
             exact: true,
         }
     }
@@ -181,14 +182,14 @@ impl HeldUp {
             let ns = shares.of(|who| who.thread.tid != Tid(0) && are_meant(who));
             ns.min(world.now() - from)
         };
+        if self.times == 0 {
+            self.first_agent_ns = world.agent_share(shares);
+        }
         self.times = self.times.saturating_add(1);
         self.ordinary_ns += took(&|who| who.prio >= FIRST_ORDINARY, since);
         let urgent = urgent(self.prio, thread, hold, world);
         if let Some((highest, there)) = urgent.reduce(|a, b| (a.0.min(b.0), a.1.min(b.1))) {
             self.inheritable_ns += took(&|who| who.prio > highest, since.max(there));
-        }
-        if let Some(ns) = world.agent_share(shares) {
-            *self.agent_ns.get_or_insert(0) += ns;
         }
         self.exact &= shares.is_exact();
     }
@@ -270,7 +271,8 @@ fn row(thread: &Thread, hold: &Hold, h: &HeldUp, world: &World) -> WhatIf {
         inherited_ns: of_urgent(now - h.inheritable_ns),
         prioritized_ns: of_all(now - h.ordinary_ns),
         own_cpu_ns: of_all(now - parts.preempted_ns - parts.dispatch_ns),
-        agent_ns: h.agent_ns,
+        // Also of times in which the hold was parked, as in the parts.
+        agent_ns: h.first_agent_ns.zip(h.then.agent_ns(thread, world)).map(|(a, b)| a + b),
         mark: Mark::lower_bound_if(lost).max(world.disturbed_since(pid, h.since)),
     }
 }

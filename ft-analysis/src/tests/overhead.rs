@@ -56,6 +56,26 @@ fn each_row_tells_how_long_the_agent_had_the_cpu() {
     );
 }
 
+/// A task keeps a lock while it is not polled, and its thread waits behind the agent meanwhile.
+#[test]
+fn what_could_have_been_tells_of_the_times_that_its_parts_have() {
+    let (rows, _) = run_by_agent(
+        "0 0 .>a S
+         5 run a 4
+         10 acquire a L
+         20 0 a>b R
+         30 0 b>a S
+         35 ran a 4 0
+         40 0 a>X S
+         60 wake X a 0
+         80 0 X>a S
+         85 run a 4
+         90 release a L",
+    );
+    let told = rows.what_ifs.iter().map(|r| (r.ts.0, r.parts.unwrap().dispatch_ns, r.agent_ns));
+    assert_eq!(told.collect::<Vec<_>>(), [(20, 20, Some(20))]);
+}
+
 #[test]
 fn scopes_and_gaps_tell_it_too() {
     let (rows, _) = run_by_agent(
