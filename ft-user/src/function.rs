@@ -77,7 +77,7 @@ pub(crate) static EXIT: SiteMeta = instrumented(SiteKind::FunctionExit);
 /// The begin of one whose ends have no sled.
 pub(crate) static CALLED: SiteMeta = instrumented(SiteKind::FunctionCalled);
 
-// They are addressed relative to the code. In a static library that becomes part of a shared one, that is for what nobody can replace.
+// They are addressed relative to the code, here and by the sleds. In a static library that becomes part of a shared one, that is for what nobody can replace.
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(ft_off)))]
 core::arch::global_asm!(
     ".hidden {enter}", ".hidden {exit}", ".hidden {called}",

@@ -169,6 +169,7 @@ struct Lanes {
     real_time: Vec<Program>,
     /// One after another beside the two lanes.
     beside: Vec<Program>,
+    /// Whichever of the two lanes is free takes the next one.
     others: Vec<Program>,
 }
 

@@ -106,11 +106,6 @@ ft_user_v1_sled_\name:
     .size ft_user_v1_sled_\name, . - ft_user_v1_sled_\name
     .endm
 
-    // As for the hooks (`function.rs`).
-    .hidden {enter}
-    .hidden {exit}
-    .hidden {called}
-
     .pushsection .text.ft_user_v1_sleds,"ax",@progbits
     FT_USER_SLED begin, {data_of_jump}, dword, {enter}, 1, 0
     FT_USER_SLED return, {data_of_return}, dword, {exit}, 0, 0
