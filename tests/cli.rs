@@ -337,7 +337,8 @@ fn sections_are_chosen_by_name() {
     let both = print(&["report", &trace, "gaps", "locks", "gaps"]);
     let (head, section) = locks.split_once("\n\n").unwrap();
     assert_eq!(both, format!("{gaps}\n{section}"));
-    assert!(both.starts_with(head) && print(&["report", &trace]).starts_with(&locks));
+    let (whole, findings) = (print(&["report", &trace]), print(&["findings", &trace]));
+    assert!(both.starts_with(head) && whole.starts_with(&findings) && whole.contains(section));
 
     let both = json(&["report", &trace, "gaps", "locks", "--json"]);
     let all = json(&["report", &trace, "--json"]);
@@ -355,7 +356,7 @@ fn a_section_that_does_not_exist_is_told_from_those_that_do() {
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert!(
         stderr.starts_with(
-            "ft-agent: there is no section 'nonsense'; the sections of a report are summary, locks, "
+            "ft-agent: there is no section 'nonsense'; the sections of a report are findings, summary, locks, "
         ),
         "{stderr}"
     );

@@ -137,8 +137,9 @@ fn declares(line: &str) -> Option<&str> {
 #[test]
 fn a_name_of_the_glossary_is_that_of_one_type() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let page = fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
-    let glossary = page.split("\n## Glossary\n").nth(1).and_then(|rest| rest.split("\n## ").next());
+    let page = fs::read_to_string(root.join("docs/words.md")).unwrap();
+    let glossary =
+        page.split("\n## In the code\n").nth(1).and_then(|rest| rest.split("\n## ").next());
     let names = ["Source", "Counts", "Meta", "Part", "Segment", "Cause"];
     let mut found = [const { Vec::new() }; 6];
     let packages = [root.to_owned(), root.join("ft-ebpf")].map(|dir| fs::read_dir(dir).unwrap());

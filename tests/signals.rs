@@ -1,4 +1,4 @@
-//! Signals that whoever starts the agent ignores or blocks: the agent leaves them so, and so does its command.
+//! Signals and CPUs that the agent was started with: its command has the same.
 //!
 //! A shell sets them, as `nohup` and background jobs do. Everything here runs without rights: `-k none`.
 
@@ -57,6 +57,27 @@ fn the_command_has_the_signals_that_the_agent_was_started_with() {
         let recorded = format!("exec $AGENT record -k none -o {n} -- cat /proc/self/status");
         assert_eq!(status(&recorded), itself, "{ignored}");
     }
+}
+
+#[test]
+fn an_agent_with_cpus_of_its_own_leaves_all_to_its_command() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = "export FIRST=$(sed -n 's/^Cpus_allowed_list:[^0-9]*\\([0-9]*\\).*/\\1/p' /proc/self/status); \
+                  grep Cpus_allowed_list /proc/self/status; exec $AGENT record -k none -o out --agent-cpus $FIRST -- \
+                  sh -c 'grep -h Cpus_allowed_list /proc/self/status /proc/$PPID/status; echo first:$FIRST'";
+    let output = shell(dir.path(), script).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lists: Vec<&str> =
+        text.lines().map(|line| line.rsplit([':', '\t']).next().unwrap()).collect();
+    let [all, command, agent, first, ..] = lists[..] else { panic!("{text}") };
+    assert_eq!(command, all);
+    assert_eq!(agent, first);
+    let nowhere = shell(dir.path(), "$AGENT record -k none -o none --agent-cpus 8191 -- true")
+        .output()
+        .unwrap();
+    assert_eq!(nowhere.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&nowhere.stderr).contains("name some of those"), "{nowhere:?}");
 }
 
 /// A shell without job control ignores SIGINT and SIGQUIT in the background: Ctrl-C is meant for others.

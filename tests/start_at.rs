@@ -45,7 +45,9 @@ fn nothing_begins_before_its_time() {
     }
     let end = meta.end.as_ref().expect("it was not killed");
     assert_eq!(end.reason, "duration");
-    let said = String::from_utf8_lossy(&recorded.stdout).into_owned();
+    let report =
+        Command::new(ft_tests::agent()).arg("summary").arg(dir.path().join("trace")).output();
+    let said = String::from_utf8_lossy(&report.unwrap().stdout).into_owned();
     assert!(said.contains(" after the time that was asked for, +1s"), "{said}");
 }
 

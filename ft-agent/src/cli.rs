@@ -4,6 +4,7 @@
 //! The sections of a report have short forms (`ft-agent locks DIR`), which the help does not list: however many
 //! sections there are, there are few commands.
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use ft_report::sections::{self, Report};
@@ -35,7 +36,7 @@ Examples:
   ft-agent compare before after       what differs between two traces, or two sets of them
 
 Exit status: 0; 1 after an error; 2 where the command line has one; 128 + N after signal N.
-That of `record` is the recorded command's; `compare --fail-if` has 3 and 4.";
+That of `record` is the recorded command's; `compare --fail-if` has 3 and 4, a missed --deadline 3.";
 
 /// One subcommand: its flags are the `Args` of the module of its name in `command`.
 #[derive(Debug, Subcommand)]
@@ -70,6 +71,17 @@ pub(crate) enum Command {
     Manual(manual::Args),
 }
 
+/// What was meant where `--` is missing before the command that is to be recorded.
+fn forgotten(error: &clap::Error, words: &[String]) -> Option<String> {
+    let takes_command = ["record", "top", "study"].contains(&words.get(1)?.as_str());
+    let Some(ContextValue::String(wrong)) = error.get(ContextKind::InvalidArg) else { return None };
+    if error.kind() != ErrorKind::UnknownArgument || !takes_command || wrong.starts_with('-') {
+        return None;
+    }
+    let at = words.iter().position(|word| word == wrong)?;
+    Some(format!("ft-agent {} -- {}", words[1..at].join(" "), words[at..].join(" ")))
+}
+
 /// The help's groups of subcommands.
 pub(crate) const GROUPS: [(&str, &[&str]); 5] = [
     ("Record", &["record", "top", "status", "snapshot", "stop", "sites", "enable", "disable"]),
@@ -89,7 +101,16 @@ pub(crate) enum Typed {
 
 /// Reads the command line; help and mistakes in it end the program. Says who may read what this program writes.
 pub(crate) fn parse() -> Typed {
-    let matches = command().get_matches();
+    let matches = command().try_get_matches().unwrap_or_else(|error| {
+        let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+        let words: Vec<String> = words.collect();
+        // Nothing can be done about a stream that does not take it.
+        let _ = error.print();
+        if let Some(meant) = forgotten(&error, &words) {
+            eprintln!("\nThe command stands after `--`: {meant}");
+        }
+        std::process::exit(error.exit_code())
+    });
     if let Some(rights) = rights(&matches) {
         dir::set_rights(rights);
     }
@@ -105,6 +126,7 @@ fn mode() -> Arg {
         _ => Err("it is no rights of a directory; give them as for chmod, for example 750"),
     };
     Arg::new(MODE)
+        .hide_short_help(true)
         .long(MODE)
         .value_name("OCTAL")
         .value_parser(octal)
@@ -197,6 +219,33 @@ mod tests {
             // A script for a shell, and a page for `man`.
             assert_eq!(json, !["completions", "manual"].contains(&name), "{name}");
         }
+    }
+
+    #[test]
+    fn the_short_help_of_a_recording_is_a_screen() {
+        let mut command = Cli::command();
+        let record = command.find_subcommand_mut("record").expect("there is one");
+        let (short, long) =
+            (record.render_help().to_string(), record.render_long_help().to_string());
+        assert!(short.lines().count() <= 40, "{short}");
+        assert!(short.contains("--probe") && !short.contains("--ring-size"), "{short}");
+        assert!(long.contains("--ring-size") && long.contains("Kernel:"), "{long}");
+    }
+
+    #[test]
+    fn a_command_without_the_dashes_is_answered_with_what_was_meant() {
+        let meant = |line: &str| {
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            let error = command().try_get_matches_from(&words).expect_err(line);
+            forgotten(&error, &words)
+        };
+        assert_eq!(meant("ft-agent record ls -l").as_deref(), Some("ft-agent record -- ls -l"));
+        assert_eq!(
+            meant("ft-agent record -d 5s ls").as_deref(),
+            Some("ft-agent record -d 5s -- ls")
+        );
+        assert_eq!(meant("ft-agent record --nonsense"), None);
+        assert_eq!(meant("ft-agent compare"), None);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::ops::RangeInclusive;
 
 /// Numbers beyond are none: `NR_CPUS` of x86-64 is at most 8192 (arch/x86/Kconfig).
 const MOST: u32 = 8192;
@@ -34,13 +35,22 @@ fn listed(path: &str) -> Vec<u32> {
     if cpus.is_empty() { vec![0] } else { cpus }
 }
 
-/// Reads a list like `0-3,8` (cpusets(7), list format).
-fn parse(list: &str) -> Vec<u32> {
-    let range = |part: &str| {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        Some(first.parse().ok()?..last.parse::<u32>().ok()?.saturating_add(1).min(MOST))
-    };
-    list.trim().split(',').filter_map(range).flatten().collect()
+/// Reads a list of the kernel's like `0-3,8` (cpusets(7), list format). What is no number is left out.
+pub(crate) fn parse(list: &str) -> Vec<u32> {
+    list.trim().split(',').filter_map(range).flatten().filter(|cpu| *cpu < MOST).collect()
+}
+
+/// Reads a list that somebody wrote, such as `0,2-3`; `None` where a part of it names no CPU of 0 to 8191.
+pub fn parse_strictly(list: &str) -> Option<Vec<u32>> {
+    let named = |part| range(part).filter(|range| !range.is_empty() && *range.end() < MOST);
+    let ranges: Option<Vec<_>> = list.split(',').map(named).collect();
+    Some(ranges?.into_iter().flatten().collect())
+}
+
+/// `2-3`, or `8` alone.
+fn range(part: &str) -> Option<RangeInclusive<u32>> {
+    let (first, last) = part.split_once('-').unwrap_or((part, part));
+    Some(first.parse().ok()?..=last.parse().ok()?)
 }
 
 #[cfg(test)]
@@ -56,6 +66,15 @@ mod tests {
         check("", &[]);
         check("x-3,2", &[2]);
         assert_eq!(parse("0-4294967295").len() as u32, MOST);
+    }
+
+    #[test]
+    fn of_a_strict_list_each_part_names_cpus() {
+        assert_eq!(parse_strictly("3"), Some(vec![3]));
+        assert_eq!(parse_strictly("0,2-4"), Some(vec![0, 2, 3, 4]));
+        for bad in ["", "a", "1,", "2-1", "-1", "0-8192"] {
+            assert_eq!(parse_strictly(bad), None, "{bad}");
+        }
     }
 
     #[test]

@@ -42,7 +42,7 @@
 pub mod clock;
 pub mod collect;
 pub mod control;
-mod cpus;
+pub mod cpus;
 pub mod doctor;
 pub mod flight;
 pub mod inherited;

@@ -2,6 +2,8 @@
 
 mod cli;
 mod command;
+#[cfg(test)]
+mod tests;
 
 use std::env;
 use std::os::unix::process::CommandExt;

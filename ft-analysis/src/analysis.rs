@@ -28,6 +28,7 @@ pub trait Analysis: Default {
     }
 }
 
+pub use crate::blame::Blame;
 pub use crate::breakdown::Breakdowns;
 pub use crate::chains::Chains;
 pub use crate::dispatch::Dispatch;
@@ -39,6 +40,7 @@ pub use crate::kernel_locks::KernelLocks;
 pub use crate::loads::Loads;
 pub use crate::npt::Npt;
 pub use crate::requests::Requests;
+pub use crate::sampling::Sampling;
 pub use crate::scopes::Scopes;
 pub use crate::tasks::Tasks;
 pub use crate::time::Time;
@@ -94,6 +96,8 @@ analyses! {
         kernel_locks: KernelLocks,
         breakdown: Breakdowns,
         wake_pairs: WakePairs,
+        blame: Blame,
+        sampling: Sampling,
     }
 }
 

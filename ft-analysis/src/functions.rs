@@ -62,9 +62,16 @@ use serde::{Deserialize, Serialize};
 use stack::Stack;
 
 /// Calls in which one thread is that are kept. A stack of 8 MiB has room for twice as many.
+///
+/// Limit: the outermost counts as ended in its figures, and is counted (`too_many`); all rows of the thread are `lower
+/// bound`s.
+/// Shown by: `calls_and_functions_are_bounded_and_say_so`.
 const MAX_CALLS: usize = 1 << 16;
 
 /// Functions of one thread that are distinguished.
+///
+/// Limit: the others share one row `(others)`, in which a call within a call of another of them counts once, too.
+/// Shown by: `calls_and_functions_are_bounded_and_say_so`.
 const MAX_FUNCTIONS: usize = 4096;
 
 /// Calls of functions, and those of which not both ends were recorded.

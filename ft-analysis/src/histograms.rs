@@ -16,6 +16,10 @@ use ft_trace::ids::{Name, Nanos, Pid, ThreadKey, Tid};
 use ft_trace::tables::{Bucket, Quantity};
 
 /// Buckets of all groups together; beyond that, half of them become those of others.
+///
+/// Limit: the groups with the fewest intervals become one `(others)`, where everything without a group is counted from
+/// then on; groups that have rows are complete.
+/// Shown by: `groups_that_do_not_fit_are_others_and_those_that_are_there_are_whole`.
 const MAX_BUCKETS: usize = 1 << 18;
 
 /// The name of a group of others, which has no place, no thread and no neighbour.

@@ -50,6 +50,7 @@
 //! with the length of the trace. `LIMITS.md` lists every bound and what is seen when it bites.
 
 mod analysis;
+mod blame;
 mod breakdown;
 mod chains;
 mod dispatch;
@@ -63,6 +64,7 @@ mod loads;
 mod npt;
 mod requests;
 mod rows;
+mod sampling;
 mod scopes;
 mod tally;
 mod tasks;
@@ -84,10 +86,12 @@ pub use histograms::Histograms;
 pub use holds::{Extensions, Unfinished};
 pub use loads::{SwitchCell, WithoutRow, Worked};
 pub use npt::LoopCounts;
-pub use requests::{Cause, NoRequest, Reactions, Recorded, RequestCounts, RequestKind, SLOWEST};
+pub use requests::{
+    Cause, Deadline, NoRequest, Reactions, Recorded, RequestCounts, RequestKind, SLOWEST,
+};
 pub use rows::Rows;
 pub use scopes::Unpaired;
-pub use tally::{Counting, Tally, VERSION};
+pub use tally::{Counting, Samples, Tally, VERSION};
 pub use tasks::TaskCounts;
 pub use world::{
     Context, HeldUp, Incomplete, Overhead, Overlaps, Races, RingWaits, World, place_text,

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Version of the tables that the analyses write and of this file.
-pub const VERSION: u32 = 19;
+pub const VERSION: u32 = 23;
 
 /// Counts of one run of the analyses; `DIR/analysis.json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -112,6 +112,9 @@ pub struct Tally {
     pub lost_user_events: u64,
     /// Kernel records that were lost.
     pub lost_kernel_records: u64,
+    /// Samples against the time that threads had CPUs.
+    #[serde(skip_serializing_if = "Samples::is_none")]
+    pub samples: Samples,
     /// Waits for room in the threads' own rings.
     #[serde(skip_serializing_if = "RingWaits::is_none")]
     pub ring_waits: RingWaits,
@@ -121,6 +124,23 @@ pub struct Tally {
     /// What the recording itself did; not known of a trace that does not say who recorded it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overhead: Option<Overhead>,
+}
+
+/// Samples of observed threads, by the time that they had CPUs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Samples {
+    /// So many were to be expected.
+    pub expected: u64,
+    /// So many of them are missing beyond what chance explains, and no loss counts them.
+    pub missing: u64,
+}
+
+impl Samples {
+    /// Whether there is nothing to say.
+    pub fn is_none(&self) -> bool {
+        self.missing == 0
+    }
 }
 
 /// Which threads read counters with their events.

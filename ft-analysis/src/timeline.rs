@@ -16,7 +16,9 @@
 //!                           value is 77 (`-`: not known), and it would wait for 15 ns
 //! 10 fault a          a touches a page that is not there; also for how long, and minor or major; and kernel, which does it
 //! 10 chain a wait 1   chain 1 of a, which has left the CPU to wait; also preempted; and wake, of a waker, and whom
-//! 10 sample a 1       a is sampled in chain 1
+//! 10 asleep a read 1 b 90  a leaves its CPU in this call, of this first argument; b (`-`: nobody) holds it, and a sleeps until 90
+//! 10 throttle a 30    the quota of its group keeps a from its CPU for 30 ns
+//! 10 sample a 1       a is sampled on CPU 0 in chain 1
 //! 10 call-of a f 100  a calls the probed function f, with this stack pointer; also return-of; without one marks
 //! 10 lose sched 5     scheduler records are lost up to 15; also irq, calls and probes; and ring, with a thread
 //! 10 wait a L         a waits for lock L; also acquire, read (shared), release, park, unpark, abandon; and take and post, of
@@ -213,6 +215,14 @@ pub fn run_recorded(by: Option<Pid>, asked: &[RequestKind], timeline: &str) -> (
         |name: &str| ThreadRow { tid: parse::tid(name), name: name.into(), ..threads().remove(0) };
     let context = Context::new(true, 10, &["a", "b", "c"].map(named), &sites(), &names());
     let context = context.with_agent(by).with_requests(asked.to_vec(), &sites());
+    let mut analysis = Run::new(context);
+    events(timeline).for_each(|event| analysis.push(&event));
+    analysis.finish()
+}
+
+/// The same of a trace of which each CPU was sampled so often in a second.
+pub fn run_sampled(hz: u32, timeline: &str) -> (Rows, Tally) {
+    let context = Context::new(true, 10, &threads(), &sites(), &names()).with_samples(Some(hz));
     let mut analysis = Run::new(context);
     events(timeline).for_each(|event| analysis.push(&event));
     analysis.finish()

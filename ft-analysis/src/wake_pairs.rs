@@ -3,7 +3,8 @@
 //!
 //! **Rule.** A waking of a thread that is blocked counts, for the pair of both processes and calls; and with it how long
 //! the thread had been off the CPU, and how long it then waited for one. Whether an interrupt wakes in the place of the
-//! thread that it struck, the interrupts of that CPU tell (`requests/wakers.rs`).
+//! thread that it struck, the interrupts of that CPU tell (`requests/wakers.rs`); where they are not recorded, no thread is sure to be
+//! the waker.
 
 use std::collections::HashMap;
 
@@ -16,6 +17,9 @@ use ft_trace::ids::{Cpu, Name, Nanos, Pid, ThreadKey, Tid};
 use ft_trace::tables::{FileKind, Place, WakePair, WakerKind};
 
 /// Pairs that are distinguished; further ones are one of an unknown waker.
+///
+/// Limit: one row of an unknown waker, `(others)`.
+/// Shown by: `pairs_that_do_not_fit_share_a_row`.
 const MAX_PAIRS: usize = 16_384;
 
 /// Who wakes whom, and where both are.
@@ -73,6 +77,8 @@ impl Analysis for WakePairs {
         rows.wake_pairs.extend(self.sums.drain(..).map(|sum| {
             let lost = losses.scheduling_since(sum.first) || losses.calls_since(sum.first);
             let kind = sum.pair.interrupt.as_ref().map(|(kind, _)| *kind);
+            // Without the records of interrupts it may have been one, which struck the thread.
+            let is_guessed = kind.is_none() && !world.interrupts().recorded;
             WakePair {
                 ts: Nanos(sum.first),
                 waker: kind.unwrap_or(WakerKind::Thread),
@@ -88,7 +94,7 @@ impl Analysis for WakePairs {
                 blocked_ns: sum.blocked_ns,
                 longest_ns: sum.longest_ns,
                 dispatch_ns: sum.dispatch_ns,
-                mark: Mark::lower_bound_if(lost),
+                mark: Mark::lower_bound_if(lost || is_guessed),
             }
         }));
     }

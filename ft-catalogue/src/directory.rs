@@ -17,9 +17,16 @@ use crate::place::{LocalFile, Look, MAX_ROW_BYTES, Place, is_name};
 use crate::{CatalogueError, INCOMING, Key, Result, TRACES};
 
 /// What is not whole for longer than this, nobody fills any more.
+///
+/// Limit: `catalogue --delete` removes it after that; a writer that writes nothing for a day fails, and can be run
+/// again.
+/// Shown by: `whoever_comes_after_one_that_was_killed_goes_on`, `a_trace_that_has_long_had_no_row_is_swept`.
 pub(crate) const ABANDONED: Duration = Duration::from_secs(86_400);
 
 /// How often a trace is brought anew that others remove meanwhile.
+///
+/// Limit: it is not brought, and the message says so.
+/// Shown by: not shown: no figure.
 const ROUNDS: usize = 4;
 
 /// Whoever reads may do so from a directory of somebody else; it is held open once something is to be written.

@@ -1,4 +1,6 @@
 //! The row of a trace.
+//!
+//! Each row is a file of its own: two writers need not agree on a common one, and a writer that is killed leaves none half written.
 
 use ft_trace::ids::Name;
 use ft_trace::store::catalogue::{Origin, Table};

@@ -4,6 +4,9 @@ use ft_trace::calendar;
 use ft_trace::store::Meta;
 
 /// Bytes of a host's name that are taken; Linux has 64.
+///
+/// Limit: cannot be reached: Linux has 64 bytes. For a damaged name, the path has the first bytes; the row has all.
+/// Shown by: `the_name_of_a_host_leads_nowhere`.
 const MAX_HOST_BYTES: usize = 64;
 
 /// Where a trace lies: it follows from the trace, so that the same one is never there twice.

@@ -4,7 +4,13 @@ use std::collections::BTreeMap;
 use std::str::FromStr;
 
 /// Bytes of a name, and of a value, at most.
+///
+/// Limit: it is refused.
+/// Shown by: `a_label_has_a_name_and_a_value`.
 const MAX_NAME_BYTES: usize = 64;
+/// Longest value of a label, bytes.
+///
+/// Limit: as `MAX_NAME_BYTES`.
 const MAX_VALUE_BYTES: usize = 256;
 
 /// Labels by name.

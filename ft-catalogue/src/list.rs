@@ -7,9 +7,14 @@ use ft_trace::store::{rows_of, sizes_of};
 use crate::{Entry, Result, TRACES, place};
 
 /// Rows that are read.
+///
+/// Limit: a warning says that there are more; DuckDB reads them all.
+/// Shown by: not shown: it takes as many rows.
 const MAX_TRACES: usize = 1 << 20;
 
 /// Bytes of a row when it is unpacked, as its file's footer says; ours have some 5,000.
+///
+/// Limit: as `MAX_ROW_BYTES` of `place.rs`.
 const MAX_UNPACKED_BYTES: u64 = 1 << 20;
 
 /// The traces of a catalogue.

@@ -11,9 +11,14 @@ use crate::error::io_error;
 use crate::{CatalogueError, Key, Result};
 
 /// Bytes of a row's file; ours have some 11,000.
+///
+/// Limit: it is left out, and named with the reason.
+/// Shown by: `a_catalogue_of_somebody_else_can_hold_anything`.
 pub(crate) const MAX_ROW_BYTES: u64 = 1 << 20;
 
 /// Traces that are fetched at once from where each answer takes its time.
+///
+/// Limit: as `PIECE_BYTES` of `transfer.rs`.
 pub(crate) const TRACES_AT_ONCE: usize = 8;
 
 /// What is shown the file of each row, or why it cannot be read.

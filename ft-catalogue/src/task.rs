@@ -1,10 +1,12 @@
 //! A trace of a catalogue as a task: read where it lies, or fetched, worked on where it is nobody else's, and its results brought back.
+//!
+//! It is copied first, because the reader opens each part several times and out of order, which would be a request to a store each
+//! time; and because results are kept somewhere until all are complete.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use ft_trace::store::META_FILE;
+use ft_trace::store::{ANALYSIS_FILE, META_FILE, PartMeta, Parts, faults};
 
 use crate::error::io_error;
 use crate::place::{self, LocalFile, Place, TRACES_AT_ONCE, Wanted};
@@ -13,7 +15,7 @@ use crate::scratch::Scratch;
 use crate::{CatalogueError, Key, Result};
 
 /// The file that says of what version a trace's results are; it goes before they do, and comes last.
-const MARKER: &str = "analysis.json";
+const MARKER: &str = ANALYSIS_FILE;
 
 /// The traces of a catalogue, for whoever reads them or computes their results.
 #[derive(Clone, Debug)]
@@ -178,18 +180,31 @@ impl Task {
         self.place.local(&self.key)
     }
 
-    /// What its results say of themselves, as they were stored; `None` where it has none, or not all these tables of them.
+    /// Of these tables those that are whole there; of a store, as far as the names of their parts say it.
     ///
     /// # Errors
     ///
     /// When the catalogue cannot be read.
-    pub fn marker(&self, tables: &[&str]) -> Result<Option<Vec<u8>>> {
+    pub fn whole(&self, tables: &Parts) -> Result<Parts> {
         let names = self.place.names(&self.key)?;
-        if !names.iter().any(|name| name == MARKER) {
-            return Ok(None);
-        }
-        let there: BTreeSet<&str> = names.iter().filter_map(|name| table(name)).collect();
-        if !tables.iter().all(|table| there.contains(table)) {
+        let local = self.local();
+        let is_whole = |name: &str, parts: &[PartMeta]| {
+            let there = names.iter().filter(|file| table(file) == Some(name)).count();
+            let has = |part: &PartMeta| names.contains(&part.file(name));
+            let is_named = !parts.is_empty() && there == parts.len() && parts.iter().all(has);
+            is_named && local.as_ref().is_none_or(|dir| faults(dir, name, parts).is_empty())
+        };
+        let whole = tables.iter().filter(|(name, parts)| is_whole(name, parts));
+        Ok(whole.map(|(name, parts)| (name.clone(), parts.clone())).collect())
+    }
+
+    /// What its results say of themselves, as they were stored; `None` where it has none.
+    ///
+    /// # Errors
+    ///
+    /// When the catalogue cannot be read.
+    pub fn marker(&self) -> Result<Option<Vec<u8>>> {
+        if !self.place.names(&self.key)?.iter().any(|name| name == MARKER) {
             return Ok(None);
         }
         let scratch = Scratch::new()?;
@@ -224,20 +239,25 @@ impl Task {
         Ok(Copy { scratch })
     }
 
-    /// Stores these tables of a copy's results. The others of `results` go, unless `keep`, when they are of the same version.
+    /// Stores these tables of a copy's results. The others of `results` go, but for those that `stay`: of the same version, and whole.
     ///
     /// # Errors
     ///
     /// When they cannot be written. The trace then counts as not analysed, and storing them again goes on.
-    pub fn store(&self, copy: &Copy, tables: &[&str], results: &[&str], keep: bool) -> Result<()> {
+    pub fn store(
+        &self,
+        copy: &Copy,
+        tables: &[&str],
+        results: &[&str],
+        stay: &Parts,
+    ) -> Result<()> {
         let files = local_files(copy.dir())?;
         let is_brought = |file: &&LocalFile| table(&file.name).is_some_and(|t| tables.contains(&t));
         self.place.remove_within(&self.key, MARKER)?;
         for name in self.place.names(&self.key)? {
-            let is_stale = table(&name).is_some_and(|table| match keep {
-                true => tables.contains(&table),
-                false => results.contains(&table),
-            });
+            let stays = |table| stay.contains_key(table) && !tables.contains(&table);
+            let is_stale =
+                table(&name).is_some_and(|table| results.contains(&table) && !stays(table));
             if is_stale && !files.iter().filter(is_brought).any(|file| file.name == name) {
                 self.place.remove_within(&self.key, &name)?;
             }

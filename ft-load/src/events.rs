@@ -36,12 +36,22 @@ Examples:
   ft-agent record --no-convert -- ft-load events --rate 1000000 --threads 2";
 
 /// Events of a burst.
+///
+/// Limit: part of the definition: the number of events is a multiple.
+/// Shown by: `events_are_whole_bursts_and_no_more_than_asked_for`.
 const BURST: u64 = 64;
 
 /// Threads that may be asked for.
+///
+/// Limit: more are refused.
+/// Shown by: `every_option_is_read_and_refused`.
 pub(crate) const MOST_THREADS: usize = 64;
 
 /// The longest that they may be asked to run: an hour, ns.
+///
+/// Limit: a longer one is refused.
+/// Shown by: `every_option_is_read_and_refused`, `bad_lines_get_one_sentence_…`,
+/// `what_is_no_time_is_refused_with_a_remedy`.
 pub(crate) const LONGEST_NS: u64 = 3_600_000_000_000;
 
 /// What is to be written.

@@ -18,6 +18,8 @@ const UNITS: [(&str, u64); 7] = [
 ];
 
 /// Longest time that is understood: 30 years, which leaves room to add any two.
+///
+/// Limit: as `LONGEST_NS` of `events.rs`.
 const LONGEST_NS: u64 = 30 * 365 * 24 * 3_600_000_000_000;
 
 /// Reads a time such as `1.5s`, in nanoseconds.

@@ -13,12 +13,14 @@ use ft_trace::dir;
 use ft_trace::event::Event;
 use ft_trace::ids::Pid;
 use ft_trace::result_tables;
-use ft_trace::store::{self, Result, Row, StoreError, Synced, TableWriter, Trace, Unsynced};
+use ft_trace::store::{
+    self, Parts, Result, Results, Row, StoreError, Synced, TableWriter, Trace, Unsynced,
+};
 use ft_trace::stream;
 use ft_trace::tables::{self, Irq, SchedSwitch, SiteRow, SymbolRow, ThreadRow};
+use serde::Serialize;
 
-/// Name of the file with the counts of a run.
-pub const ANALYSIS_FILE: &str = "analysis.json";
+pub use ft_trace::store::ANALYSIS_FILE;
 
 /// Finished rows that are collected before they go to the writers.
 const BATCH_ROWS: usize = 4096;
@@ -49,10 +51,13 @@ macro_rules! writers {
             }
 
             /// Puts the tables in their places; their parts are on disk.
-            fn finish(self, _parts: Synced) -> Result<Synced> {
-                let mut names = Unsynced::default();
-                $(self.$table.finish_unsynced(&mut names)?;)*
-                names.sync_all()
+            fn finish(self, _parts: Synced) -> Result<(Parts, Synced)> {
+                let (mut names, mut parts) = (Unsynced::default(), Parts::new());
+                $(
+                    let table = <tables::$row as Row>::TABLE.to_owned();
+                    parts.insert(table, self.$table.finish_unsynced(&mut names)?);
+                )*
+                Ok((parts, names.sync_all()?))
             }
         }
 
@@ -153,15 +158,46 @@ fn analyze_asking(
     go_on(trace, watch(progress))?;
     let dir = store::file::open(trace.dir())?;
     store::file::remove(&dir, ANALYSIS_FILE)?;
-    let tables = writers.finish(parts)?;
-    store::views::write(trace.dir(), trace.meta(), sites)?;
-    conclude(&dir, &tally, tables)?;
+    let (tables, synced) = writers.finish(parts)?;
+    let results = Results { tables, left_out: trace.left_out().clone() };
+    store::views::write(trace.dir(), trace.meta(), &results, sites)?;
+    conclude(&dir, &tally, &results, synced)?;
     Ok(tally)
 }
 
 /// Writes the file that says that the tables, which are on disk, are those of one run.
-fn conclude(trace: &dir::Dir, tally: &Tally, _tables: Synced) -> Result<()> {
-    store::file::write_json(trace, ANALYSIS_FILE, tally)
+fn conclude(trace: &dir::Dir, tally: &Tally, results: &Results, _tables: Synced) -> Result<()> {
+    store::file::write_json(trace, ANALYSIS_FILE, &Concluded { tally, results })
+}
+
+/// What stands in [`ANALYSIS_FILE`].
+#[derive(Serialize)]
+struct Concluded<'a> {
+    #[serde(flatten)]
+    tally: &'a Tally,
+    #[serde(flatten)]
+    results: &'a Results,
+}
+
+/// Has [`ANALYSIS_FILE`] of a copy name the parts of these tables alone, and those that lie where the results are brought and
+/// stay there.
+///
+/// # Errors
+///
+/// When the file cannot be read or written.
+pub fn keep_results(copy: &Path, tables: &[&str], stay: &Parts) -> Result<()> {
+    let Some(tally) = tally(copy)? else { return Ok(()) };
+    let mut results = Results::of(copy);
+    results.tables.retain(|table, _| tables.contains(&table.as_str()));
+    for (table, parts) in stay {
+        results.tables.entry(table.clone()).or_insert_with(|| parts.clone());
+    }
+    let results = &results;
+    store::file::write_json(
+        &store::file::open(copy)?,
+        ANALYSIS_FILE,
+        &Concluded { tally: &tally, results },
+    )
 }
 
 fn go_on(trace: &Trace, verdict: ControlFlow<()>) -> Result<()> {
@@ -185,7 +221,8 @@ pub(crate) fn context(trace: &Trace, sites: &[SiteRow]) -> Result<Context> {
     let kernel = trace.meta().tables.get(SchedSwitch::TABLE).is_some_and(|t| t.rows > 0);
     let bound_ns = trace.meta().clock.bound_ns;
     let context = Context::new(kernel, bound_ns, &all(trace)?, sites, &all(trace)?)
-        .with_agent(trace.meta().start.agent_pid.map(Pid));
+        .with_agent(trace.meta().start.agent_pid.map(Pid))
+        .with_samples(trace.meta().start.sample_hz);
     // Traces of earlier versions have no such table.
     if !trace.meta().tables.contains_key(SymbolRow::TABLE) {
         return Ok(context);
@@ -221,9 +258,14 @@ pub fn recorded(trace: &Trace) -> Result<Recorded> {
 /// When the trace cannot be read, or what is missing cannot be written, or `watch` ends it.
 pub fn ensure(trace: &Trace, watch: Watch<'_>) -> Result<Tally> {
     match tally(trace.dir())? {
-        Some(tally) if has_tables(trace) => Ok(tally),
+        Some(tally) if is_of(trace) => Ok(tally),
         _ => analyze_watched(trace, watch),
     }
+}
+
+/// Whether the results are all there, and made of no less than the trace has now.
+fn is_of(trace: &Trace) -> bool {
+    has_tables(trace) && Results::of(trace.dir()).left_out.is_subset(trace.left_out())
 }
 
 /// As [`ensure`], of a trace with these sites in which somebody asks for these requests, which it can have
@@ -239,7 +281,7 @@ pub fn ensure_asking(
     watch: Watch<'_>,
 ) -> Result<Tally> {
     match tally(trace.dir())? {
-        Some(tally) if has_tables(trace) && tally.requests.asked == asked => Ok(tally),
+        Some(tally) if is_of(trace) && tally.requests.asked == asked => Ok(tally),
         _ => analyze_asking(trace, sites, asked, watch),
     }
 }
@@ -270,4 +312,4 @@ pub fn tally_of(text: &[u8]) -> Option<Tally> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -65,6 +65,32 @@ impl Code {
         Ok(code)
     }
 
+    /// Chains of functions, each by its number, the innermost function first.
+    #[cfg(test)]
+    pub(crate) fn of(chains: &[(i64, &str)]) -> Code {
+        let chains: Vec<(i64, Vec<_>)> = chains
+            .iter()
+            .map(|(stack, names)| (*stack, names.split_whitespace().map(|f| (f, "")).collect()))
+            .collect();
+        Code::of_objects(&chains)
+    }
+
+    /// The same with the object of each function.
+    #[cfg(test)]
+    pub(crate) fn of_objects<'n>(chains: &[(i64, impl AsRef<[(&'n str, &'n str)]>)]) -> Code {
+        let mut code = Code::default();
+        for (stack, functions) in chains {
+            for (at, (function, object)) in (0..).zip(functions.as_ref()) {
+                let address = (Pid(1), 1000 * stack + at);
+                let (label, place, object) = ((*function).into(), "".into(), (*object).into());
+                let frame = Frame { label, place, object, kernel: false, named: true };
+                code.stacks.entry(*stack).or_default().push(address);
+                code.frames.insert(address, vec![frame]);
+            }
+        }
+        code
+    }
+
     fn add(&mut self, row: &FrameRow) {
         let kernel = row.pid == KERNEL_PID;
         let named = !row.function.is_empty();
@@ -84,6 +110,11 @@ impl Code {
         let frame = Frame { label, place, object: row.object.clone(), kernel, named };
         // The rows of an address go inwards.
         self.frames.entry((row.pid, row.address)).or_default().insert(0, frame);
+    }
+
+    /// Every function that is in a chain, and of which process.
+    pub(crate) fn frames(&self) -> impl Iterator<Item = (Pid, &Frame)> {
+        self.frames.iter().flat_map(|((pid, _), frames)| frames.iter().map(|frame| (*pid, frame)))
     }
 
     /// A chain, from the innermost function to the outermost. What a wake-up was traced with is left out.
@@ -160,6 +191,9 @@ fn is_interrupt(label: &str) -> bool {
 }
 
 /// Functions of one chain that are shown.
+///
+/// Limit: `…` stands for the rest, and JSON has it.
+/// Shown by: `a_line_has_room_for_some_functions_of_a_chain`.
 const MAX_SHOWN_FUNCTIONS: usize = 8;
 
 /// The first `shown` functions of a chain in a line, at least one, and no more than there is room for.

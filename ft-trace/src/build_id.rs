@@ -10,12 +10,18 @@ use crate::foreign_file::ForeignFile;
 use crate::spool::mapping::Mapping;
 
 /// Most bytes of notes that are read; usual are some 100.
+///
+/// Limit: as `MAX_MAPS_BYTES` of `proof.rs`.
 const MAX_NOTES_BYTES: u64 = 64 << 10;
 
 /// Most program headers that are looked at; usual are 10 to 14.
+///
+/// Limit: as `MAX_MAPS_BYTES` of `proof.rs`.
 const MAX_HEADERS: u64 = 64;
 
 /// Longest build id that is taken, bytes; usual are 16 or 20.
+///
+/// Limit: as `MAX_MAPS_BYTES` of `proof.rs`.
 const MAX_ID_BYTES: usize = 64;
 
 // elf(5), the 64-bit forms.

@@ -1,4 +1,7 @@
 //! Dates of the Gregorian calendar, in UTC: one that is printed, and one that is read.
+//!
+//! By hand: these are 120 lines, correct for every time that 64 bits hold. A library for dates is larger than its use, and what it
+//! has beyond, named time zones, must not be part of a time that is given to several hosts.
 
 use std::fmt::{self, Write};
 

@@ -5,12 +5,18 @@ use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 
 /// Longest name that is taken from a file, bytes; of a longer one the beginning.
+///
+/// Limit: as `MAX_INLINED` of `program.rs`.
 pub const MAX_NAME_BYTES: usize = 1 << 10;
 
 /// Longest mangled name that is read as such, bytes; usual are some hundred.
+///
+/// Limit: as `MAX_INLINED` of `program.rs`.
 const MAX_MANGLED_BYTES: usize = 4 << 10;
 
 /// Most that is made of a mangled name, bytes; what follows is left out.
+///
+/// Limit: as `MAX_INLINED` of `program.rs`.
 pub const MAX_DEMANGLED_BYTES: usize = 4 << 10;
 
 /// The name of a function or a variable of C, C++ or Rust. Only what a compiler has mangled is read as such: the variable

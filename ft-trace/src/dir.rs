@@ -59,6 +59,8 @@ const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// Symbolic links in a row, as the kernel's limit (path_resolution(7)).
+///
+/// Limit: as `MAX_REPLY_BYTES` of `socket.rs`.
 const MOST_LINKS: u32 = 40;
 
 /// Why a directory is not written to. The sentence lacks its remedy, which depends on what was asked for.
@@ -392,7 +394,12 @@ pub fn open_no_link(path: &Path) -> io::Result<File> {
 }
 
 /// Largest file that is read as a whole, bytes: what a trace says of itself takes some KB, or some MB with many thousand parts.
-const MAX_WHOLE_BYTES: u64 = 64 << 20;
+///
+/// Limit: the trace is refused, with the reason: none of ours is near; files of a process with more mounts have no
+/// names.
+/// Shown by: `what_is_too_large_is_not_read`, `lies_about_one_trace_cost_no_other`,
+/// `what_cannot_be_read_is_named_with_its_remedy`, `what_a_column_says_to_take_of_memory_is_bounded`.
+pub const MAX_WHOLE_BYTES: u64 = 64 << 20;
 
 /// Reads such a file, which may be reached by a link.
 ///

@@ -194,6 +194,8 @@ row!(
 pub struct LeanSample {
     /// Time.
     pub ts: Nanos,
+    /// CPU.
+    pub cpu: Cpu,
     /// Thread.
     pub tid: Tid,
     /// Its process.
@@ -203,7 +205,7 @@ pub struct LeanSample {
 }
 
 #[cfg(feature = "store")]
-row!("samples", LeanSample { ts: Nanos, tid: Tid, pid: Pid, stack: Option<i64> });
+row!("samples", LeanSample { ts: Nanos, cpu: Cpu, tid: Tid, pid: Pid, stack: Option<i64> });
 
 /// The columns of a call about a futex that analyses need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -291,7 +293,7 @@ lean! {
     PageFault => LeanFault { ts, tid, pid, in_kernel, dur, kind }
     CallChain => LeanChain { ts, dur, tid, pid, kind, woken_tid, woken_pid, stack }
     FutexCall => LeanFutex { ts, dur, tid, pid, kind, address, word, timeout_ns, result }
-    Sample => LeanSample { ts, tid, pid, stack }
+    Sample => LeanSample { ts, cpu, tid, pid, stack }
     ProbeHit => LeanProbe { ts, tid, pid, kind, probe, stack_pointer }
 }
 

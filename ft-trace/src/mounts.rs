@@ -8,6 +8,8 @@ use std::fs::File;
 use std::io::{self, Read as _};
 
 /// Most of a list of mounts that is read, bytes, of some 150 for each. Who has more has no names.
+///
+/// Limit: as `MAX_WHOLE_BYTES` of `dir.rs`.
 const MAX_BYTES: u64 = 4 << 20;
 
 /// What is mounted, as a process has it (proc_pid_mountinfo(5)), as far as programs answer for it.

@@ -38,6 +38,7 @@ macro_rules! table {
 }
 
 mod async_tasks;
+mod blame;
 mod breakdown;
 mod chain;
 mod contended;
@@ -66,14 +67,17 @@ mod results;
 mod sched;
 mod scopes;
 mod signal;
+mod sleep;
 mod stack;
 mod syscall;
 mod task;
+mod throttle;
 mod unit;
 mod user;
 mod what_ifs;
 
 pub use async_tasks::{AsyncSwitch, AsyncTask, PollEnd, TaskEnd};
+pub use blame::{Blame, Withheld};
 pub use breakdown::{Breakdown, Place, WakePair, WakerKind};
 pub use chain::{CallChain, ChainKind, LockChain, LockChainKind, Sample};
 pub use contended::{
@@ -108,9 +112,13 @@ pub use results::{
 pub use sched::{SchedMigrate, SchedSwitch, SchedWaking, TaskState};
 pub use scopes::Scope;
 pub use signal::{Signal, SignalKind, SignalResult};
+pub use sleep::Sleep;
 pub use stack::{BinaryRow, FrameRow, KERNEL_PID, StackRow, UNSEEN};
+#[cfg(feature = "store")]
+pub use syscall::syscall_name;
 pub use syscall::{CallSeen, FileKind, Syscall};
 pub use task::{TaskEvent, TaskKind};
+pub use throttle::Throttle;
 pub use unit::Unit;
 pub use user::{NameKind, NameRow, SiteKind, SiteRow, SymbolKind, SymbolRow, UserEvent, arg_name};
 pub use what_ifs::{GrantBar, WhatIf};
@@ -138,6 +146,8 @@ macro_rules! event_tables {
                 faults: Fault(PageFault as LeanFault),
                 chains: Chain(CallChain as LeanChain),
                 samples: Sample(Sample as LeanSample),
+                sleeps: Sleep(Sleep as Sleep),
+                throttles: Throttle(Throttle as Throttle),
                 switches: Switch(SchedSwitch as SchedSwitch),
                 irqs: Irq(Irq as Irq),
                 probes: Probe(ProbeHit as LeanProbe),
@@ -181,6 +191,7 @@ macro_rules! result_tables {
             kernel_lock_waits: KernelLockWait,
             breakdown: Breakdown,
             wake_pairs: WakePair,
+            blame: Blame,
             loop_histogram: LoopBin,
             loop_peaks: LoopPeak,
             workers: LoadWorker,

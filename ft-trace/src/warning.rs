@@ -4,7 +4,7 @@
 //! concerns.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ft_user::layout::{MAX_RING_SLOTS, Slot};
 use serde::{Deserialize, Serialize};
@@ -12,6 +12,8 @@ use serde::{Deserialize, Serialize};
 use crate::clock;
 use crate::number;
 use crate::spool::frame::{MissingTracepoint, Refused, Start};
+use crate::store::Fault;
+use crate::store::told;
 use crate::tables::LossOrigin;
 
 /// One warning.
@@ -24,6 +26,16 @@ pub enum Warning {
          end it with Ctrl-C or --duration"
     )]
     NotEnded,
+    /// Parts of tables are not read, because they are not those that were written. Never stored.
+    #[error(
+        "this trace is not whole: {what}; what it has of {tables} is missing in all that follows"
+    )]
+    LeftOut {
+        /// The first of them, and how many there are.
+        what: String,
+        /// Their tables.
+        tables: String,
+    },
     /// A file of the spool is cut short or damaged.
     #[error(
         "{file} is damaged at byte {offset} ({reason}): {} bytes from there on were left out; \
@@ -307,6 +319,15 @@ fn untraced(programs: &[UntracedProgram]) -> String {
 }
 
 impl Warning {
+    /// What is not read of tables that were recorded, and of results.
+    pub(crate) fn left_out(recorded: &[Fault], results: &[Fault]) -> Option<Warning> {
+        let all: Vec<Fault> = recorded.iter().chain(results).cloned().collect();
+        let tables: BTreeSet<&str> =
+            all.iter().filter_map(|fault| Some(fault.file.split_once('/')?.0)).collect();
+        let tables = tables.into_iter().collect::<Vec<_>>().join(", ");
+        (!all.is_empty()).then(|| Warning::LeftOut { what: told(&all), tables })
+    }
+
     /// What a recording shows at its start.
     pub fn of_start(start: &Start) -> Vec<Warning> {
         let mut groups: BTreeMap<&str, Vec<String>> = BTreeMap::new();
@@ -334,6 +355,9 @@ fn missing_remedy(group: &str) -> String {
 }
 
 /// The largest ring that there can be, bytes.
+///
+/// Limit: for a burst beyond it the warning says that no ring is large enough.
+/// Shown by: `a_loss_names_the_ring_that_would_have_been_enough`.
 const LARGEST_RING: u64 = MAX_RING_SLOTS as u64 * size_of::<Slot>() as u64;
 
 fn loss_remedy(origin: &str, ring_bytes: Option<u64>) -> Cow<'static, str> {

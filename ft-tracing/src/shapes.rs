@@ -14,6 +14,9 @@ use crate::callsites::Place;
 use crate::fields::{Fields, Form, REST};
 
 /// Forms that a callsite may have; whatever is of another is written as text.
+///
+/// Limit: events of further combinations have them as text, in `fields`.
+/// Shown by: `a_callsite_of_too_many_forms_writes_text`.
 const FORMS: usize = 3;
 
 /// Fields as text, where they have no types, or no room of their own.

@@ -10,7 +10,7 @@
  *
  * FT_EVENT(name, format, arguments...) is one nop while it is off; its arguments are evaluated only
  * while it is on. The name is "category.name", the format is for listings and may be
- * "": both are string literals. Up to six arguments of any of these types follow:
+ * "", or missing where there is no argument: both are string literals. Up to six arguments of any of these types follow:
  *
  *     integers, enumerations, bool, float, double, pointers   one word each
  *     char *, const char *          the text up to its NUL; NULL is empty (in C++ std::string and
@@ -129,7 +129,10 @@ int ft_init(void);
 size_t ft_enable(const char *glob);
 /* Disables the sites whose name matches the glob, and returns how many match and are off now; errno as for ft_enable. */
 size_t ft_disable(const char *glob);
-/* Gives the calling thread its buffer now, and not with its first event, which then costs system calls. */
+/*
+ * Gives the calling thread its buffer now, with memory behind each page, and not with its first event. That takes
+ * milliseconds; no later event makes a system call or takes a page fault in the buffer.
+ */
 void ft_thread_init(void);
 #ifdef __cplusplus
 }
@@ -204,9 +207,9 @@ FT_INLINE ft_pair ft_pair_bytes(struct ft_bytes_arg bytes) {
 #define FT_EACH_5(m, name, format, a, b, c, d, e) m(a) m(b) m(c) m(d) m(e)
 #define FT_EACH_6(m, name, format, a, b, c, d, e, f) m(a) m(b) m(c) m(d) m(e) m(f)
 
-/* How many arguments follow the format; MANY for 7 to 14. */
+/* How many arguments follow the format; MANY for 7 to 14, NAME where there is no format. */
 #define FT_COUNT(...)                                                                                 \
-    FT_COUNT_(__VA_ARGS__, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, 6, 5, 4, 3, 2, 1, 0, ~)
+    FT_COUNT_(__VA_ARGS__, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, 6, 5, 4, 3, 2, 1, 0, NAME, ~)
 #define FT_COUNT_(name, format, a, b, c, d, e, f, g, h, i, j, k, l, m, n, count, ...) count
 #define FT_NAME(name, ...) name
 #define FT_FORMAT(...) FT_FORMAT_(__VA_ARGS__, ~)
@@ -435,12 +438,12 @@ template <class Here, class... Args> struct ft_site {
  * By the type of an expression. What is none of these must be a pointer, or does not compile. C99 has no
  * _Generic, but every compiler that this header is for has it there as well.
  */
-#define FT_SELECT(x, u, i, real, boolean, string, text, bytes, pointer)                               \
+#define FT_SELECT(x, u, i, real, boolean, string, text, bytes, pointer, wide)                         \
     __extension__ _Generic((x),                                                                       \
         _Bool: boolean, float: real, double: real, long double: real,                                 \
         char: i, signed char: i, short: i, int: i, long: i, long long: i,                             \
         unsigned char: u, unsigned short: u, unsigned int: u, unsigned long: u,                       \
-        unsigned long long: u,                                                                        \
+        unsigned long long: u, __int128: wide, unsigned __int128: wide,                               \
         char *: string, const char *: string,                                                         \
         struct ft_text_arg: text, struct ft_bytes_arg: bytes, default: pointer)
 
@@ -456,15 +459,18 @@ FT_INLINE ft_pair ft_pair_pointer(const volatile void *value) {
 
 #define FT_WORD(x)                                                                                    \
     FT_SELECT(x, ft_word_unsigned, ft_word_signed, ft_word_float, ft_word_unsigned, ft_word_pointer,  \
-              ft_word_text, ft_word_bytes, ft_word_pointer)(x)
+              ft_word_text, ft_word_bytes, ft_word_pointer, ft_word_unsigned)(x)
 #define FT_PAIR(x)                                                                                    \
     FT_SELECT(x, ft_pair_unsigned, ft_pair_signed, ft_pair_float, ft_pair_unsigned, ft_pair_string,   \
-              ft_pair_text, ft_pair_bytes, ft_pair_pointer)(x)
+              ft_pair_text, ft_pair_bytes, ft_pair_pointer, ft_pair_unsigned)(x)
 #define FT_TYPE(x)                                                                                    \
-    FT_SELECT(x, FT_UNSIGNED, FT_SIGNED, FT_FLOAT, FT_BOOL, FT_STR, FT_STR, FT_BYTES, FT_POINTER)
+    FT_SELECT(x, FT_UNSIGNED, FT_SIGNED, FT_FLOAT, FT_BOOL, FT_STR, FT_STR, FT_BYTES, FT_POINTER, 0)
+#define FT_CHECK_TYPE(x)                                                                              \
+    __extension__ _Static_assert(FT_TYPE(x) != 0, "an argument is at most 64 bits wide");
 #define FT_OR_TEXT(x) || FT_TYPE(x) >= FT_STR
 #define FT_NAMED(x) { FT_LITERAL(#x), FT_TYPE(x), { 0 } },
 #define FT_DESCRIBE(n, site_kind, ...)                                                                \
+    FT_EACH_##n(FT_CHECK_TYPE, __VA_ARGS__)                                                           \
     static const struct ft_arg ft_args[] = {                                                          \
         FT_EACH_##n(FT_NAMED, __VA_ARGS__) { { "", 0 }, 0, { 0 } }                                    \
     };                                                                                                \
@@ -473,6 +479,17 @@ FT_INLINE ft_pair ft_pair_pointer(const volatile void *value) {
         FT_LITERAL(__FILE__), FT_LITERAL(FT_FORMAT(__VA_ARGS__)), ft_args, n                          \
     };
 #define FT_META ft_here
+/* Both compilers see through this, also without optimisation. */
+#if defined(__has_attribute)
+#if __has_attribute(error)
+void ft_no_category(void) __attribute__((error("the name of an event is \"category.name\"")));
+#define FT_CHECK_NAME(name)                                                                           \
+    if (!__builtin_strchr("" name, '.')) ft_no_category();
+#endif
+#endif
+#ifndef FT_CHECK_NAME
+#define FT_CHECK_NAME(name)
+#endif
 #define FT_IF_TEXT(n, ...) if (0 FT_EACH_##n(FT_OR_TEXT, __VA_ARGS__))
 
 #endif
@@ -715,6 +732,7 @@ on:
 #define FT_SITE(n, kind, id, ...)                                                                     \
     do {                                                                                              \
         FT_DESCRIBE(n, kind, __VA_ARGS__)                                                             \
+        FT_CHECK_NAME(FT_NAME(__VA_ARGS__))                                                           \
         __asm__ goto(FT_TRIGGER : : "i"(&FT_META) : "cc" : ft_on_##id);                               \
         break;                                                                                        \
     ft_on_##id: FT_COLD;                                                                              \
@@ -726,6 +744,8 @@ on:
 
 #define FT_SITE_(n, kind, id, ...) FT_SITE_BY_COUNT(n, kind, id, __VA_ARGS__)
 #define FT_SITE_BY_COUNT(n, kind, id, ...) FT_SITE_##n(n, kind, id, __VA_ARGS__)
+/* No format is an empty one. */
+#define FT_SITE_NAME(n, kind, id, name) FT_SITE(0, kind, id, name, "")
 #define FT_SITE_0 FT_SITE
 #define FT_SITE_1 FT_SITE
 #define FT_SITE_2 FT_SITE

@@ -39,10 +39,11 @@ const PAUSE_EVENTS: u32 = 256;
 /// Rings of whose owners a thread that finds no free one asks the kernel whether they live, at once.
 const RINGS_LOOKED_AT: u32 = 16;
 
-/// Gives this thread its ring now, backed with memory, instead of at its first event.
+/// Gives this thread its ring now, with memory behind each page of it, instead of at its first event.
 ///
-/// For threads with deadlines: the first event of a thread costs some system calls and page faults. Does
-/// nothing before [`init`](crate::init), or when the thread has a ring.
+/// For threads with deadlines, before the first of these: no later event makes a system call, and none finds a page of the ring
+/// missing. It takes milliseconds for a ring of 8 MiB ([`Config`](crate::Config)), more where the program has locked its memory. If the
+/// thread has a ring, only its pages are filled in. Does nothing before [`init`](crate::init), nor where all rings are taken.
 pub fn thread_init() {
     if let (Some(memfd), Some(ring)) = (process::memfd(), thread::attach()) {
         memfd.populate(ring);

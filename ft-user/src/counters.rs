@@ -31,6 +31,8 @@ pub(crate) type Reading = [u64; 1 + COUNTERS_AT_ONCE];
 pub(crate) const SLOTS: u64 = 2;
 
 /// Attempts to read a page that changes meanwhile. It does so in an interrupt of this CPU: twice in a row is unlikely already.
+///
+/// Limit: as `COUNTERS_AT_ONCE` of `counter.rs`.
 const ATTEMPTS: u32 = 4;
 
 /// The page of a counter, as far as it is needed.

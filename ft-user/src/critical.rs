@@ -78,6 +78,14 @@ impl Lock {
         Held { lock: self, signals: Some(signals) }
     }
 
+    /// The same, if nobody holds it.
+    pub(crate) fn try_hold(&self) -> Option<Held<'_>> {
+        let signals = SignalsBlocked::new();
+        // SYNC: process-lock
+        self.state.compare_exchange(FREE, HELD, Acquire, Relaxed).ok()?;
+        Some(Held { lock: self, signals: Some(signals) })
+    }
+
     /// Waits while the state is `argument`, or wakes as many threads.
     fn futex(&self, operation: libc::c_int, argument: u32) {
         let word = self.state.as_ptr().expose_provenance();

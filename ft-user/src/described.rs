@@ -12,6 +12,10 @@ use crate::critical::Held;
 use crate::directory::Directory;
 
 /// Runs of entries without another one in between. More cannot be: each name and each place ends one, of which there are 5,120.
+///
+/// Limit: cannot be reached: each of 5,120 names and places ends a stretch. More than four such handlers that have not
+/// returned are not provided for.
+/// Shown by: `runs_are_bounded_and_the_first_are_kept`.
 const RUNS: usize = 8192;
 
 /// Those of the present directory.
@@ -44,6 +48,18 @@ impl Described {
             begin.store(part.start, Relaxed);
             end.store(part.end, Relaxed);
             self.len.store(len + 1, Relaxed);
+        }
+    }
+
+    /// Calls `f` with the address of each trigger that is described there.
+    pub(crate) fn for_each_trigger(
+        &self,
+        directory: &Directory,
+        _held: &Held<'_>,
+        mut f: impl FnMut(u64),
+    ) {
+        for [begin, end] in &self.runs[..self.len.load(Relaxed)] {
+            directory.triggers(begin.load(Relaxed)..end.load(Relaxed), &mut f);
         }
     }
 
@@ -108,6 +124,32 @@ mod tests {
             });
             assert!(addresses.eq(1..=300));
             from = to;
+        }
+    }
+
+    #[test]
+    fn triggers_are_those_that_are_described_whatever_stands_there() {
+        static DESCRIBED: Described = Described::new();
+        let lock = Lock::new();
+        let held = lock.hold();
+        let (directory, memory) = directory();
+        let first = directory.site(8, 1);
+        DESCRIBED.add(first.clone(), &held);
+        directory.name(1, "between");
+        DESCRIBED.add(directory.site(8, 2), &held);
+        DESCRIBED.add(directory.site(8, 3), &held);
+        let triggers = || {
+            let mut found = Vec::new();
+            DESCRIBED.for_each_trigger(&directory, &held, |trigger| found.push(trigger));
+            found
+        };
+        assert_eq!(triggers(), [1, 2, 3]);
+        // Whoever has the memfd can write to it: the size of the first entry.
+        for bytes in [0, 4, 7, 16, 1 << 20, u32::MAX] {
+            let word = memory.as_ptr().cast_mut().cast::<u32>().wrapping_add(1);
+            // SAFETY: inside of the directory, which only this thread uses.
+            unsafe { word.write_volatile(bytes) };
+            assert!(triggers().ends_with(&[2, 3]), "{bytes}");
         }
     }
 

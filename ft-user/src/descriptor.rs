@@ -11,9 +11,15 @@ use crate::layout::MEMFD_NAME;
 
 /// The number from which on a descriptor is looked for is no larger: the kernel has a table of all smaller ones, 8 bytes each,
 /// which a fork copies.
+///
+/// Limit: further threads count nothing: the head of each report says how many, and *Too many open files*.
+/// Shown by: `events_say_what_counters_show_…`; of `SET_ASIDE` no figure depends.
 const SET_ASIDE: u64 = 4096;
 
 /// A program that may open fewer descriptors than this keeps all of them.
+///
+/// Limit: an agent finds the process only with CAP_CHECKPOINT_RESTORE (Linux 5.9) or CAP_SYS_ADMIN, and `-p` says so.
+/// Shown by: no figure depends; `copies_of_the_tracer_without_a_descriptor_are_found`.
 const FEW: u64 = 256;
 
 /// Descriptors that the program may have: the soft `RLIMIT_NOFILE`.

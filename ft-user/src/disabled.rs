@@ -1,6 +1,11 @@
 //! The form of a site that is compiled out: `--cfg ft_off`, or a target for which no trigger exists.
 //!
 //! The arguments are still type-checked, by a branch that is never taken and leaves no code.
+//!
+//! It is a `--cfg` and not a feature. Cargo builds a crate once for a whole program, with the features that any crate asks for: one
+//! crate, deep in somebody's program, would silence all others. A feature that adds sites would have to be passed on by every
+//! library in between, and a program that forgets it would record nothing and not say why. A `--cfg` comes from the builder of
+//! the final program, and reaches every crate. Its price: it holds for all that one command builds.
 
 /// The event that never happens.
 #[doc(hidden)]

@@ -7,6 +7,7 @@ use core::sync::atomic::Ordering::*;
 use std::sync::{Mutex, PoisonError};
 
 use crate::critical::Held;
+use crate::lease;
 use crate::memfd::Memfd;
 use crate::patch::{PatchError, Text};
 use crate::process::{self, LOCK};
@@ -46,7 +47,7 @@ pub fn switch(glob: &str, on: bool) -> Switched {
     if on {
         process::init().ok();
     }
-    set(glob, on)
+    set(glob, if on { Wish::On } else { Wish::Off })
 }
 
 /// Disables the sites whose name matches `glob`, and returns how many match and are off now; remembers it as
@@ -57,11 +58,36 @@ pub fn disable(glob: &str) -> usize {
     switch(glob, false).done
 }
 
-pub(crate) fn set(glob: &str, on: bool) -> Switched {
+/// What is wanted of sites.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wish {
+    Off,
+    On,
+    /// On for an agent, as long as it is there.
+    Lent,
+}
+
+impl Wish {
+    fn of(self, text: &mut Text, trigger: u64) -> Result<bool, PatchError> {
+        match self {
+            Wish::Off => text.set(trigger, false),
+            Wish::On => text.set(trigger, true),
+            Wish::Lent => text.lend(trigger),
+        }
+    }
+}
+
+pub(crate) fn set(glob: &str, wish: Wish) -> Switched {
     let Some(memfd) = process::memfd() else { return Switched::default() };
     let held = LOCK.hold();
-    RULES.remember(glob, on, &held);
-    apply(&memfd, &held, Some((glob, on))).0
+    RULES.remember(glob, wish, &held);
+    apply(&memfd, &held, Some((glob, wish))).0
+}
+
+/// Whether sites of this name stay on without an agent, as far as the program has said so.
+#[cfg(all(feature = "sleds", not(ft_off)))]
+pub(crate) fn is_wanted_by_program(name: &str, held: &Held<'_>) -> bool {
+    RULES.wanted(name, false, held) == Some(Wish::On)
 }
 
 /// Switches the sites of objects that were loaded since the last look, as the rules say. Counts all sites.
@@ -99,17 +125,18 @@ pub fn __loaded() {
 /// Switches a site that was made at run time, and is off, as the rules say.
 #[cfg(all(feature = "dynamic", not(ft_off)))]
 pub(crate) fn follow_rules(memfd: &Memfd, name: &str, trigger: usize, held: &Held<'_>) {
-    if RULES.wanted(name, held) == Some(true)
+    if let Some(wish @ (Wish::On | Wish::Lent)) = RULES.wanted(name, !lease::is_over(memfd), held)
         && let Ok(mut text) = Text::own()
-        && text.set(trigger as u64, true).is_ok()
+        && wish.of(&mut text, trigger as u64).is_ok()
     {
         memfd.header().sites_enabled.fetch_add(1, Relaxed);
     }
 }
 
 /// Switches the sites that are `asked` for, and new ones by the rules. Returns what became of those that are asked for.
-fn apply(memfd: &Memfd, held: &Held<'_>, asked: Option<(&str, bool)>) -> (Switched, Count) {
+fn apply(memfd: &Memfd, held: &Held<'_>, asked: Option<(&str, Wish)>) -> (Switched, Count) {
     let mut text = None;
+    let has_agent = !lease::is_over(memfd);
     let mut switched = Switched::default();
     #[cfg_attr(
         any(not(feature = "sleds"), ft_off),
@@ -117,10 +144,10 @@ fn apply(memfd: &Memfd, held: &Held<'_>, asked: Option<(&str, bool)>) -> (Switch
     )]
     let mut count = sites::for_each(&memfd.directory(), held, |site, new| {
         let name = site.meta.name();
-        let asked = asked.filter(|(glob, _)| glob::matches(glob, name)).map(|(_, on)| on);
-        let ruled = || if new { RULES.wanted(name, held) } else { None };
-        let Some(on) = asked.or_else(ruled) else { return };
-        let result = own(&mut text).and_then(|text| text.set(site.trigger as u64, on));
+        let asked = asked.filter(|(glob, _)| glob::matches(glob, name)).map(|(_, wish)| wish);
+        let ruled = || if new { RULES.wanted(name, has_agent, held) } else { None };
+        let Some(wish) = asked.or_else(ruled) else { return };
+        let result = own(&mut text).and_then(|text| wish.of(text, site.trigger as u64));
         if let Err(PatchError::Breakpoint { .. }) = result {
             let key = commit::key(core::ptr::from_ref(site.meta) as u64);
             memfd.shared_control().hidden_site.store(key, Relaxed);
@@ -131,7 +158,10 @@ fn apply(memfd: &Memfd, held: &Held<'_>, asked: Option<(&str, bool)>) -> (Switch
     });
     #[cfg(all(feature = "sleds", not(ft_off)))]
     {
-        let sleds = crate::sled::apply(asked, |name| RULES.wanted(name, held), held);
+        let is_on = |wish| wish != Wish::Off;
+        let asked = asked.map(|(glob, wish)| (glob, is_on(wish)));
+        let wanted = |name: &str| RULES.wanted(name, has_agent, held).map(is_on);
+        let sleds = crate::sled::apply(asked, wanted, held);
         switched.add(sleds.switched);
         count.all += sleds.all;
         count.enabled += sleds.enabled;
@@ -151,16 +181,18 @@ pub(crate) fn own(text: &mut Option<Text>) -> Result<&mut Text, PatchError> {
 /// What was said of names, in order.
 static RULES: Rules = Rules(Mutex::new(Vec::new()));
 
-/// Globs, and whether what they match is on; the last that matches a name holds. Never contended: whoever
+/// Globs, and what is wanted of what they match; the last that matches a name holds. Never contended: whoever
 /// comes here holds the process lock, also across a fork.
-struct Rules(Mutex<Vec<(Box<str>, bool)>>);
+struct Rules(Mutex<Vec<(Box<str>, Wish)>>);
 
 impl Rules {
-    fn remember(&self, glob: &str, on: bool, _held: &Held<'_>) {
+    fn remember(&self, glob: &str, wish: Wish, _held: &Held<'_>) {
         let mut rules = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // What it says again, or of all, it says alone.
-        rules.retain(|(old, _)| glob != "*" && **old != *glob);
-        rules.push((glob.into(), on));
+        // What it says again, or of all, it says alone. What an agent says is over with it, and what the program has said holds then.
+        rules.retain(|(old, before)| {
+            (glob != "*" && **old != *glob) || (wish == Wish::Lent && *before != Wish::Lent)
+        });
+        rules.push((glob.into(), wish));
         let mut bytes = 0;
         let kept = rules.iter().rev().take_while(|(glob, _)| {
             bytes += glob.len() + 1;
@@ -170,48 +202,73 @@ impl Rules {
         rules.drain(..forgotten);
     }
 
-    fn wanted(&self, name: &str, _held: &Held<'_>) -> Option<bool> {
+    fn wanted(&self, name: &str, has_agent: bool, _held: &Held<'_>) -> Option<Wish> {
         let rules = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        rules.iter().rev().find(|(glob, _)| glob::matches(glob, name)).map(|&(_, on)| on)
+        let mut matching = rules
+            .iter()
+            .rev()
+            .filter(|(glob, wish)| (has_agent || *wish != Wish::Lent) && glob::matches(glob, name))
+            .map(|&(_, wish)| wish);
+        let last = matching.next()?;
+        let is_on_without = last == Wish::Lent && matching.find(|&w| w != last) == Some(Wish::On);
+        Some(if is_on_without { Wish::On } else { last })
     }
 }
 
 /// Bytes of globs that are remembered, each with one more: all that an agent can give, and as many besides.
+///
+/// Limit: the oldest are dropped first.
+/// Shown by: `rules_are_bounded_and_the_oldest_go_first`.
 const MAX_REMEMBERED: usize = 2 * MAX_REPLY_BYTES;
 
 #[cfg(test)]
 mod tests {
+    use super::Wish::{Lent, Off, On};
     use super::*;
     use crate::critical::Lock;
 
-    fn wanted(rules: &[(&str, bool)], name: &str) -> Option<bool> {
+    /// What is wanted while an agent is there, and when it is gone.
+    fn wanted(rules: &[(&str, Wish)], name: &str) -> [Option<Wish>; 2] {
         let (lock, remembered) = (Lock::new(), Rules(Mutex::new(Vec::new())));
-        for &(glob, on) in rules {
-            remembered.remember(glob, on, &lock.hold());
+        for &(glob, wish) in rules {
+            remembered.remember(glob, wish, &lock.hold());
         }
-        remembered.wanted(name, &lock.hold())
+        [true, false].map(|has_agent| remembered.wanted(name, has_agent, &lock.hold()))
     }
 
     #[test]
     fn the_last_rule_that_names_a_site_holds() {
-        assert_eq!(wanted(&[], "a.b"), None);
-        assert_eq!(wanted(&[("c.*", true)], "a.b"), None);
-        assert_eq!(wanted(&[("a.*", true), ("a.b", false)], "a.b"), Some(false));
-        assert_eq!(wanted(&[("a.b", false), ("a.*", true)], "a.b"), Some(true));
-        assert_eq!(wanted(&[("a.*", true), ("a.b", false), ("a.*", true)], "a.b"), Some(true));
-        assert_eq!(wanted(&[("a.*", true), ("*", false)], "a.b"), Some(false));
+        let check = |rules: &[(&str, Wish)], expected| {
+            assert_eq!(wanted(rules, "a.b"), [expected; 2], "{rules:?}");
+        };
+        check(&[], None);
+        check(&[("c.*", On)], None);
+        check(&[("a.*", On), ("a.b", Off)], Some(Off));
+        check(&[("a.b", Off), ("a.*", On)], Some(On));
+        check(&[("a.*", On), ("a.b", Off), ("a.*", On)], Some(On));
+        check(&[("a.*", On), ("*", Off)], Some(Off));
+    }
+
+    #[test]
+    fn what_an_agent_says_ends_with_it() {
+        assert_eq!(wanted(&[("*", Lent)], "a.b"), [Some(Lent), None]);
+        assert_eq!(wanted(&[("a.*", Off), ("*", Lent)], "a.b"), [Some(Lent), Some(Off)]);
+        assert_eq!(wanted(&[("a.*", On), ("*", Lent)], "a.b"), [Some(On); 2]);
+        assert_eq!(wanted(&[("a.*", On), ("a.*", Lent), ("*", Lent)], "a.b"), [Some(On); 2]);
+        assert_eq!(wanted(&[("*", Lent), ("a.*", Off)], "a.b"), [Some(Off); 2]);
+        assert_eq!(wanted(&[("*", Lent), ("*", On), ("c.*", Lent)], "c.d"), [Some(On); 2]);
     }
 
     #[test]
     fn rules_are_bounded_and_the_oldest_go_first() {
         let (lock, rules) = (Lock::new(), Rules(Mutex::new(Vec::new())));
         for n in 0..10_000 {
-            rules.remember(&format!("a.{n:06}"), true, &lock.hold());
-            rules.remember("same.glob", n % 2 == 0, &lock.hold());
+            rules.remember(&format!("a.{n:06}"), On, &lock.hold());
+            rules.remember("same.glob", if n % 2 == 0 { On } else { Off }, &lock.hold());
         }
         assert_eq!(rules.0.lock().unwrap().len(), 1 + (MAX_REMEMBERED - 10) / 9);
-        assert_eq!(rules.wanted("a.009999", &lock.hold()), Some(true));
-        assert_eq!(rules.wanted("a.000000", &lock.hold()), None);
-        assert_eq!(rules.wanted("same.glob", &lock.hold()), Some(false));
+        assert_eq!(rules.wanted("a.009999", true, &lock.hold()), Some(On));
+        assert_eq!(rules.wanted("a.000000", true, &lock.hold()), None);
+        assert_eq!(rules.wanted("same.glob", true, &lock.hold()), Some(Off));
     }
 }

@@ -22,6 +22,11 @@ use crate::layout::{MARGIN_SLOTS, MAX_EVENT_SLOTS, commit};
 use crate::ring::{Ring, begin};
 
 /// Laps for which the slot of an unfinished write is not used again.
+///
+/// Limit: a write that was interrupted for longer and goes on then can damage one later event, which may look whole
+/// while it does so: see *What is not marked*.
+/// Shown by: `the_slot_of_a_write_that_was_left_is_used_again_in_the_end`,
+/// `overwriting_leaves_out_the_slot_of_a_write_that_is_not_finished`.
 pub(crate) const MAX_LAPS: u64 = 8;
 
 /// Slots that are looked at ahead at once, at most.

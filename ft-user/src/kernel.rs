@@ -117,6 +117,15 @@ pub(crate) fn gettid() -> u32 {
     unsafe { call(libc::SYS_gettid, []) }.unwrap_or_default() as u32
 }
 
+/// Whether a filter of system calls may be in the way of this thread, or end it for one that it has not made before.
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+pub(crate) fn may_be_filtered() -> bool {
+    // SAFETY: takes no pointer.
+    let mode = unsafe { call(libc::SYS_prctl, [libc::PR_GET_SECCOMP as usize, 0, 0, 0, 0]) };
+    // A kernel without filters says EINVAL, and so may a filter.
+    mode != Ok(0)
+}
+
 /// The soft limit of a resource; none if the kernel does not say.
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 pub(crate) fn limit(resource: usize) -> u64 {
@@ -201,12 +210,16 @@ pub(crate) struct File(c_int);
 impl File {
     /// Opens what is there; `flags` are those of open(2), without `O_CLOEXEC`, which is set.
     pub(crate) fn open(path: &[u8], flags: c_int) -> io::Result<File> {
-        let path = CString::new(path)?;
+        File::open_terminated(&CString::new(path)?, flags).map_err(io::Error::from_raw_os_error)
+    }
+
+    /// The same, without allocating.
+    pub(crate) fn open_terminated(path: &CStr, flags: c_int) -> Result<File> {
         let (at, flags) = (path.as_ptr().expose_provenance(), flags | libc::O_CLOEXEC);
         // SAFETY: the path ends with a NUL; nothing is made.
         let fd =
             unsafe { call(libc::SYS_openat, [libc::AT_FDCWD as usize, at, flags as usize, 0]) };
-        fd.map(|fd| File(fd as c_int)).map_err(io::Error::from_raw_os_error)
+        fd.map(|fd| File(fd as c_int))
     }
 
     /// What fstat(2) says.

@@ -25,8 +25,8 @@ mod socket;
 pub use counter::{COUNTERS, COUNTERS_AT_ONCE, COUNTERS_KEY, Counter, Counting, NOT_COUNTED};
 pub use site::{
     ABSENT, Arg, ArgType, Frame, HOOKED_TASKS, NOTE_OWNER, NOTE_TYPE, OPTIONAL, SiteKind, SiteMeta,
-    SiteRecord, Slice, Str, TEXT_CUT, TRIGGER_BYTES, TRIGGER_OFF, TRIGGER_ON, TRIGGER_STATE,
-    place_word,
+    SiteRecord, Slice, Str, TEXT_CUT, TRIGGER_BYTES, TRIGGER_LENT, TRIGGER_OFF, TRIGGER_ON,
+    TRIGGER_STATE, place_word,
 };
 pub(crate) use sled::BREAKPOINT;
 #[cfg(all(feature = "sleds", target_arch = "x86_64", target_os = "linux", not(ft_off)))]
@@ -45,24 +45,35 @@ pub const SEALS: u32 = 0x1 | 0x2 | 0x4;
 pub const MAGIC: u64 = u64::from_le_bytes(*b"FTTRACE\0");
 
 /// Version of everything in this module. A reader refuses any other.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 
 /// Page size of x86-64; control pages and regions start on its multiples.
 pub const PAGE: u64 = 4096;
 
 /// Size of the directory region in bytes (sparse: only what is written is backed).
+///
+/// Limit: counted in `loss` as `directory`; events of a site without an entry have no name.
+/// Shown by: `full_directory_drops_and_counts`, `a_full_table_refuses_…`.
 pub const DIR_BYTES: u64 = 4 << 20;
 
 /// Largest `ring_slots` that a reader accepts: 2^22 slots, 128 MiB.
+///
+/// Limit: each lost event is counted and has a place in `loss`.
+/// Shown by: `loss_is_told_before_the_first_event_that_fits`.
 pub const MAX_RING_SLOTS: u32 = 1 << 22;
 
 /// Smallest `ring_slots`; must exceed [`MARGIN_SLOTS`] plus one event.
 pub const MIN_RING_SLOTS: u32 = 1 << 12;
 
 /// Largest number of rings that a reader accepts.
+///
+/// Limit: counted in `loss`.
+/// Shown by: `full_ring_counts_the_loss`.
 pub const MAX_RINGS: u32 = 4096;
 
 /// Slots of the shared multi-writer ring.
+///
+/// Limit: as `MAX_RINGS`.
 pub const SHARED_SLOTS: u32 = 1 << 13;
 
 /// Slots of one ring that discard mode keeps free.
@@ -70,12 +81,20 @@ pub const SHARED_SLOTS: u32 = 1 << 13;
 /// A writer checks fullness, then reserves. A signal handler may run in between, check for itself,
 /// and be interrupted in turn: with at most 64 signals nested, each level overshoots by one event of
 /// at most [`MAX_EVENT_SLOTS`].
+///
+/// Limit: as `MAX_RING_SLOTS`.
 pub const MARGIN_SLOTS: u32 = 64 * MAX_EVENT_SLOTS;
 
 /// Most slots that one event takes: the first and 12 continuations (2 + 12 × 3 words, 304 bytes).
+///
+/// Limit: as `MAX_STRING_BYTES` of `directory/mod.rs`.
 pub const MAX_EVENT_SLOTS: u32 = 13;
 
 /// Arguments of one event, at most.
+///
+/// Limit: the program does not compile; in an event of `tracing`, fields beyond it share one argument `fields`, as
+/// text, which is marked if it is cut.
+/// Shown by: `what_has_no_room_is_text`.
 pub const MAX_ARGS: usize = 6;
 
 /// First page of the memfd.
@@ -119,8 +138,23 @@ pub struct Header {
     /// reader only, as long as it reads.
     pub full_wait_us: AtomicU32,
     /// The counters that threads read with each of their events, a [`Counting`]; 0: none. Written by the reader only, as
-    /// long as it reads.
+    /// long as it reads. A process resets it, and the word before, with the [`lease`] of a reader that is gone.
     pub counting: AtomicU32,
+    /// Until when sites are on for an agent, see [`lease`].
+    pub lease: AtomicU64,
+}
+
+/// How long what an agent has switched on stays so: [`Header::lease`] is a TSC, which the agent moves ahead as long as it is there, or
+/// one of these.
+pub mod lease {
+    /// No agent has said anything.
+    pub const NONE: u64 = 0;
+    /// The agent has gone, and may have left sites on.
+    pub const OVER: u64 = 1;
+    /// The process has noticed that the agent is gone, and switches off, or has, what was on for it.
+    pub const TAKEN_BACK: u64 = 2;
+    /// How far ahead an agent moves it, TSC ticks: 17 billion, which are 4 to 9 s at 2 to 4 GHz.
+    pub const TICKS: u64 = 1 << 34;
 }
 
 /// What a writer does when its ring is full.
@@ -306,6 +340,8 @@ pub mod marker {
 }
 
 /// Payload words of one event of the shared ring; what does not fit is cut and marked.
+///
+/// Limit: as `MAX_STRING_BYTES` of `directory/mod.rs`.
 pub const SHARED_WORDS: usize = 12;
 
 /// A slot of the shared ring: one whole event.

@@ -37,6 +37,8 @@
 //!   `errno` and all registers stay as they are.
 //! - A full buffer loses events, never delays: losses are counted, with the place where they happened. Only if the agent was
 //!   asked to (`record --on-full wait`), a thread waits for room, for a bounded time, and records that it did.
+//! - A site that an agent has switched on goes off with it. Where it was killed, a thread notices that loses an event some seconds later,
+//!   and switches these sites off, which takes a few microseconds each, once. What the program has switched on stays on.
 //! - Program text changes by one byte per site, and only where a trigger stands; no page is ever
 //!   writable and executable at once.
 //! - Without an agent nothing happens behind [`init`]. An agent that dies, hangs or answers nonsense costs
@@ -87,13 +89,16 @@
 //!   unoptimised: a signal stack (`sigaltstack`) of the least size has no room for that. The first one calls getpid, gettid, prctl, mmap,
 //!   mremap and rt_sigprocmask, and a forked child memfd_create, prlimit64, ftruncate, fcntl, fstat, munmap,
 //!   faccessat, socket, connect, sendmsg and close: a seccomp filter must not answer these by killing. [`thread_init`] does what the
-//!   first event does ahead of time.
+//!   first event does ahead of time. When an agent was killed, a thread that loses events for it asks by prctl whether a seccomp filter is
+//!   in force, and only if there is none, opens and writes /proc/self/mem to switch sites off: with a filter they stay on until the
+//!   next recording ends, or the program switches them off.
 //! - A signal that strikes while an event is written finds nothing there by which to unwind: what its handler makes of the
 //!   stack (`backtrace`) may end at the event. Frame pointers are as they were.
 //! - A child of `fork` starts a memfd of its own, wherever the fork came from, a signal handler that has interrupted an event, too. One of
 //!   `_Fork` or a bare `clone` must not write events: it would write to its parent's rings, and both would lose some.
 //! - A thread may be cancelled at any instruction (`PTHREAD_CANCEL_ASYNCHRONOUS`) of an event, too, but for its rare path, behind which it is.
-//!   With `mlockall(MCL_FUTURE)` a thread's first event takes all of its ring, which takes milliseconds: call [`thread_init`] ahead.
+//!   With `mlockall(MCL_FUTURE)` a thread's first event takes all of its ring, which takes milliseconds; without it, events take its
+//!   pages one by one until the ring has gone round. Call [`thread_init`] ahead.
 //! - No descriptor is kept while an agent has the process; without one, one that the program may close.
 //! - Each executable or library that embeds the crate has its own buffers, and calls [`init`] itself. It must
 //!   not be unloaded (`dlclose`) once a thread has written an event.
@@ -201,6 +206,8 @@ mod intern;
 mod kernel;
 #[doc(hidden)]
 pub mod layout;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod lease;
 #[cfg(feature = "lock_api")]
 pub mod lock_api;
 #[cfg(feature = "lock_api_0_4")]

@@ -186,6 +186,8 @@ pub(crate) fn abandon(at: NonNull<u8>, bytes: u64) {
 
 /// Handlers that have each interrupted an event and forked, and whose child has done so again, without one of them having returned:
 /// there are not so many.
+///
+/// Limit: as `RUNS` of `described.rs`.
 const GENERATIONS: usize = 4;
 
 /// What [`abandon`] has left, of a process and those from which it was forked.

@@ -4,7 +4,7 @@
 //! touched), each ring when a thread first claims it ([`crate::mapped`]), for which no descriptor is needed.
 
 use core::ptr::{self, NonNull};
-use core::sync::atomic::Ordering::*;
+use core::sync::atomic::{AtomicU8, Ordering::*};
 
 use crate::descriptor::OfMemfd;
 use crate::directory::Directory;
@@ -119,13 +119,16 @@ impl Memfd {
         total_bytes(self.config)
     }
 
-    /// Backs the slots of a ring with memory now, so that its thread takes no page fault later. Does
-    /// nothing before Linux 5.14.
+    /// Backs each page of a ring with memory now, so that its thread takes no page fault later.
     pub(crate) fn populate(&self, ring: &'static RingControl) {
         let bytes = stride(self.config.ring_slots) as usize;
-        let arguments = [ptr::from_ref(ring).addr(), bytes, libc::MADV_POPULATE_WRITE as usize];
+        let ring = ptr::from_ref(ring);
+        let arguments = [ring.addr(), bytes, libc::MADV_POPULATE_WRITE as usize];
         // SAFETY: the whole ring is mapped; populating does not change its content.
-        let _ = unsafe { kernel::call(libc::SYS_madvise, arguments) };
+        if unsafe { kernel::call(libc::SYS_madvise, arguments) }.is_err() {
+            // SAFETY: as above.
+            unsafe { touch(ring.cast(), bytes) };
+        }
     }
 
     /// In a forked child, of the parent's memfd but for its rings: what a handler with a fork in it has interrupted, and what is
@@ -136,6 +139,18 @@ impl Memfd {
     /// The calling thread is the only one.
     pub(crate) unsafe fn abandon(self) {
         mapped::abandon(self.base, mapped::first_bytes_alone());
+    }
+}
+
+/// Reads in each page, for kernels before Linux 5.14. A page of a shared mapping that is read is there for writing, too.
+///
+/// # Safety
+///
+/// So many bytes are mapped, and begin with a page.
+unsafe fn touch(at: *const AtomicU8, bytes: usize) {
+    for offset in (0..bytes).step_by(PAGE as usize) {
+        // SAFETY: says the caller; who writes there does so by atomics.
+        unsafe { &*at.add(offset) }.load(Relaxed);
     }
 }
 
@@ -217,6 +232,43 @@ mod tests {
             assert_eq!(offset % PAGE, 0);
         }
         const { assert!(DIR_OFFSET + DIR_BYTES <= SHARED_OFFSET && SHARED_OFFSET < RINGS_OFFSET) };
+    }
+
+    fn faults() -> libc::c_long {
+        // SAFETY: zero is a value of all fields, and the call fills them in.
+        unsafe {
+            let mut usage: libc::rusage = core::mem::zeroed();
+            assert_eq!(libc::getrusage(libc::RUSAGE_THREAD, &mut usage), 0);
+            usage.ru_minflt
+        }
+    }
+
+    #[test]
+    fn what_was_touched_is_written_without_a_fault() {
+        let config = Config { rings: 1, ring_slots: 1 << 14, ..Config::default() };
+        let (_, file) = Memfd::create(config).unwrap();
+        let bytes = stride(config.ring_slots);
+        let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
+        let fd = file.number().unwrap();
+        let null = ptr::null_mut();
+        // SAFETY: a new mapping of a ring that nobody uses.
+        let ring =
+            unsafe { kernel::mmap(null, bytes, protection, flags, fd, RINGS_OFFSET) }.unwrap();
+        let write = || {
+            let before = faults();
+            for offset in (0..bytes).step_by(PAGE as usize) {
+                // SAFETY: inside of the mapping.
+                unsafe { ring.cast::<AtomicU8>().add(offset as usize).as_ref() }.store(1, Relaxed);
+            }
+            faults() - before
+        };
+        // SAFETY: mapped as a whole.
+        unsafe { touch(ring.cast().as_ptr(), bytes as usize) };
+        let taken = write();
+        assert!(taken < 8, "{taken} faults in {} pages", bytes / PAGE);
+        // SAFETY: as above.
+        unsafe { kernel::munmap(ring.as_ptr().cast(), bytes) };
+        file.close();
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //!
 //! # Why one byte is enough
 //!
-//! The two forms of a trigger differ in one byte only, and a store of one byte is atomic: a processor that
+//! The forms of a trigger differ in one byte only, and a store of one byte is atomic: a processor that
 //! fetches meanwhile sees the old form or the new one, and each is complete. When a `Text` of the own
 //! process goes away after a change, it asks for every core that runs the process to serialise
 //! (`membarrier(2)`, `MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE`), so that all have the new form. Where the kernel does not do
@@ -40,7 +40,8 @@ use std::io;
 use self::memory::Memory;
 use crate::kernel;
 use crate::layout::{
-    BREAKPOINT, PAGE, SLED_BYTES, Sled, SledKind, SledState, TRIGGER_OFF, TRIGGER_ON, TRIGGER_STATE,
+    BREAKPOINT, PAGE, SLED_BYTES, Sled, SledKind, SledState, TRIGGER_LENT, TRIGGER_OFF, TRIGGER_ON,
+    TRIGGER_STATE,
 };
 
 #[cfg(all(feature = "sleds", target_arch = "x86_64", target_os = "linux", not(ft_off)))]
@@ -180,21 +181,55 @@ impl Text {
         Ok(Text { memory: Memory::of(pid)?, own: false, changed: false })
     }
 
-    /// Switches the site at `address`; returns whether it was in the other state before.
+    /// The text of this process, without allocating. Of what cannot be written through `/proc/self/mem` nothing is written.
+    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+    pub(crate) fn own_within_event() -> Option<Text> {
+        Some(Text { memory: Memory::own_file()?, own: false, changed: false })
+    }
+
+    /// Switches the site at `address`; returns whether it was in the other state before. One that is on for an agent, and is
+    /// switched on, stays on without it.
     ///
     /// # Errors
     ///
     /// See [`PatchError`]. Nothing is changed then, unless it is a [`PatchError::Breakpoint`].
     pub fn set(&mut self, address: u64, on: bool) -> Result<bool, PatchError> {
+        let wanted = if on { TRIGGER_ON } else { TRIGGER_OFF };
+        self.change(address, |_| wanted)
+    }
+
+    /// Switches the site at `address` on for an agent, unless it is on already; returns whether it was off before.
+    ///
+    /// # Errors
+    ///
+    /// As [`Text::set`].
+    pub fn lend(&mut self, address: u64) -> Result<bool, PatchError> {
+        self.change(address, |is| if is == TRIGGER_OFF { TRIGGER_LENT } else { is })
+    }
+
+    /// Switches the site at `address` off if it is on for an agent; returns whether it was.
+    ///
+    /// # Errors
+    ///
+    /// As [`Text::set`].
+    pub fn take_back(&mut self, address: u64) -> Result<bool, PatchError> {
+        self.change(address, |is| if is == TRIGGER_LENT { TRIGGER_OFF } else { is })
+    }
+
+    /// Writes the form that `to` makes of that of the trigger at `address`; returns whether one is on and the other is not.
+    fn change(&mut self, address: u64, to: impl Fn(u32) -> u32) -> Result<bool, PatchError> {
         let mut found = [0; 4];
         if self.memory.read_exact_at(&mut found, address).is_err() {
             return Err(PatchError::NotText { address });
         }
         let beneath = without_breakpoint(found, TRIGGER_OFF.to_le_bytes()[0]);
-        let is_on = state(beneath).ok_or(PatchError::NotATrigger { address, found })?;
-        let wanted = if on { TRIGGER_ON } else { TRIGGER_OFF };
-        let byte = wanted.to_le_bytes()[TRIGGER_STATE as usize];
-        self.switch(address, (address + TRIGGER_STATE, byte), is_on != on, on && beneath != found)
+        let was_on = state(beneath).ok_or(PatchError::NotATrigger { address, found })?;
+        let wanted = to(u32::from_le_bytes(beneath)).to_le_bytes();
+        if wanted != beneath {
+            self.write(address + TRIGGER_STATE, &wanted[TRIGGER_STATE as usize..][..1])?;
+        }
+        let is_on = state(wanted) == Some(true);
+        switched(address, was_on != is_on, is_on && beneath != found)
     }
 
     /// Switches a sled that has been prepared; returns whether it was in the other state before.
@@ -212,24 +247,10 @@ impl Text {
         let is_on = known_state(sled, beneath)? == SledState::On;
         let (at, byte) = sled.switch(on);
         let is_hidden = on && beneath != found && sled.kind != SledKind::Entry;
-        self.switch(sled.address, (sled.address + at, byte), is_on != on, is_hidden)
-    }
-
-    /// Writes the state of the site at `address` where it `differs`; an error if a breakpoint hides it.
-    fn switch(
-        &mut self,
-        address: u64,
-        (at, byte): (u64, u8),
-        differs: bool,
-        is_hidden: bool,
-    ) -> Result<bool, PatchError> {
-        if differs {
-            self.write(at, &[byte])?;
+        if is_on != on {
+            self.write(sled.address + at, &[byte])?;
         }
-        match is_hidden {
-            true => Err(PatchError::Breakpoint { address, switched: differs }),
-            false => Ok(differs),
-        }
+        switched(sled.address, is_on != on, is_hidden)
     }
 
     /// Has bare sleds, which come by their addresses, call a stub each when they are switched on; returns how many were bare.
@@ -307,10 +328,18 @@ impl Drop for Text {
     }
 }
 
+/// Whether the site at `address` was in the other state; an error if a breakpoint hides it.
+fn switched(address: u64, differs: bool, is_hidden: bool) -> Result<bool, PatchError> {
+    match is_hidden {
+        true => Err(PatchError::Breakpoint { address, switched: differs }),
+        false => Ok(differs),
+    }
+}
+
 /// Whether a trigger that begins with these bytes is on; `None` if it is no trigger.
 pub fn state(bytes: [u8; 4]) -> Option<bool> {
     match u32::from_le_bytes(bytes) {
-        TRIGGER_ON => Some(true),
+        TRIGGER_ON | TRIGGER_LENT => Some(true),
         TRIGGER_OFF => Some(false),
         _ => None,
     }

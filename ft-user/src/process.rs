@@ -7,6 +7,7 @@ use core::time::Duration;
 use crate::critical::{Held, Lock};
 use crate::described::DESCRIBED;
 use crate::descriptor::OfMemfd;
+use crate::enable::Wish;
 use crate::layout::{
     self, COUNTERS_KEY, Counting, Mode, RING_WAIT_KEY, RingControl, SiteKind, SiteMeta, commit,
 };
@@ -15,8 +16,8 @@ use crate::ring::Ring;
 use crate::shared_ring::Event;
 use crate::sites::{self, Count};
 use crate::{
-    Agent, Config, InitError, Status, Tsc, claim, config, enable, fork, glob, intern, mapped,
-    publish, register, site, tsc,
+    Agent, Config, InitError, Status, Tsc, claim, config, enable, fork, glob, intern, lease,
+    mapped, publish, register, site, tsc,
 };
 
 pub(crate) use crate::claim::claim_ring;
@@ -45,6 +46,9 @@ static WAITS_DESCRIBED: AtomicU32 = AtomicU32::new(0);
 static COUNTERS_DESCRIBED: AtomicU32 = AtomicU32::new(0);
 
 /// Nobody waits longer for room, whatever the agent says.
+///
+/// Limit: the event is lost, counted and placed in `loss`; nothing waits again until that loss has ended.
+/// Shown by: `a_wait_in_vain_is_not_repeated_and_told_with_the_loss`, `what_cannot_be_is_refused`.
 const MAX_FULL_WAIT: Duration = Duration::from_secs(1);
 
 /// Starts tracing with the default [`Config`] and the environment's overrides.
@@ -96,12 +100,14 @@ pub fn init_with(config: Config) -> Result<Status, InitError> {
 
     let mut agent = Agent::Absent;
     if first.is_some() {
-        let mut enable = |glob: &str| {
-            enable::set(glob, true);
+        let mut enable = |glob: &str, wish| {
+            enable::set(glob, wish);
             count = None;
         };
-        config::env(c"FT_ENABLE").into_iter().flat_map(glob::split).for_each(&mut enable);
-        agent = register::register(file, &socket, register::patience(), enable);
+        let of_environment = config::env(c"FT_ENABLE").into_iter().flat_map(glob::split);
+        of_environment.for_each(|glob| enable(glob, Wish::On));
+        let of_agent = |glob: &str| enable(glob, Wish::Lent);
+        agent = register::register(file, &socket, register::patience(), of_agent);
         has_met(agent == Agent::Registered, file, &LOCK.hold());
     }
     let count = count.unwrap_or_else(|| enable::catch_up(&memfd, &LOCK.hold()));
@@ -222,6 +228,8 @@ pub(crate) unsafe fn begin_child(held: &Held<'_>, tell: impl FnOnce(OfMemfd) -> 
         DESCRIBED.copy(&old.directory(), &directory, held);
         intern::write_all(&directory);
         new.header().counting.store(counting.0, Relaxed);
+        // What is on in the parent is on here too, and for the same agent.
+        new.header().lease.store(old.header().lease.load(Relaxed), Relaxed);
     }
     let own = NonNull::new(AT_FORK.own.load(Relaxed));
     claim::begin_child();
@@ -340,9 +348,12 @@ pub(crate) fn shared_write(key: u32, words: &[u64]) {
         let cpu = unsafe { libc::sched_getcpu() };
         let cpu = u16::try_from(cpu).unwrap_or(commit::CPU_UNKNOWN as u16);
         let event = Event { tid: claim::tid(), key, cpu, words };
-        memfd.shared().write(event, crate::arch::rdtsc);
+        let is_written = memfd.shared().write(event, crate::arch::rdtsc);
         compiler_fence(SeqCst);
         if GENERATION.load(Relaxed) == generation {
+            if !is_written {
+                lease::after_losses(memfd.shared_control().lost.load(Relaxed));
+            }
             return;
         }
         // This is a child that a handler has forked in between: what was written went to the parent, or nowhere.

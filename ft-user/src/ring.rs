@@ -38,6 +38,8 @@ use crate::layout::{
 };
 
 /// Payload words of one event, at most.
+///
+/// Limit: as `MAX_STRING_BYTES` of `directory/mod.rs`.
 pub const MAX_WORDS: usize = 2 + 3 * (MAX_EVENT_SLOTS as usize - 1);
 
 /// A ring in memory: its control page and its slots.

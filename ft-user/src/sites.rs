@@ -88,9 +88,14 @@ fn is_on(site: SiteRef) -> bool {
     patch::state(found) == Some(true)
 }
 
+/// Most entries of a directory of sites.
+///
+/// Limit: as `DIR_BYTES` of `layout.rs`.
 pub(crate) const MAX_METAS: usize = 4096;
 
 /// Metadata that are looked at when one is searched, at most; then there is no room for it.
+///
+/// Limit: as `DIR_BYTES` of `layout.rs`.
 const MAX_PROBES: usize = 64;
 
 /// Addresses of metadata, one for each key, numbered from 0 in the order of their coming.

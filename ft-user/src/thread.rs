@@ -1,14 +1,16 @@
 //! The ring of the calling thread, and what happens when it has none.
 
 use core::ptr;
+use core::sync::atomic::Ordering::Relaxed;
 use core::time::Duration;
 
 use crate::arch;
 use crate::counters;
 use crate::kernel::{self, monotonic_ns};
-use crate::layout::{Arg, COUNTERS_KEY, RingControl, SHARED_WORDS};
+use crate::layout::{self, Arg, COUNTERS_KEY, RingControl, SHARED_WORDS};
+use crate::lease;
 use crate::process;
-use crate::ring::{MAX_WORDS, Ring};
+use crate::ring::{MAX_WORDS, Ring, Written};
 use crate::text::{self, Pair};
 
 /// Whether a thread without a ring may claim one.
@@ -42,6 +44,25 @@ pub fn clear(claim: Claim) {
 pub(crate) fn ring() -> Option<&'static RingControl> {
     // SAFETY: null, or a ring that was set and not cleared.
     unsafe { arch::tls_ring().as_ref() }
+}
+
+/// Whether events of this process are recorded: an agent is there, or none has come yet and sites are on.
+pub fn is_recorded() -> bool {
+    process::memfd().is_some_and(|memfd| match memfd.header().lease.load(Relaxed) {
+        layout::lease::NONE => memfd.header().sites_enabled.load(Relaxed) > 0,
+        _ => !lease::is_over(&memfd),
+    })
+}
+
+/// Number of the calling thread, by a system call.
+pub fn number() -> u32 {
+    kernel::gettid()
+}
+
+/// The scheduling policy of the calling thread, as sched_getscheduler(2) says it; `None` where that is forbidden.
+pub fn policy() -> Option<core::ffi::c_int> {
+    // SAFETY: takes no pointer; 0 is the calling thread.
+    unsafe { kernel::call(libc::SYS_sched_getscheduler, [0]) }.ok().map(|policy| policy as _)
 }
 
 /// The ring of the calling thread, claimed now if it has none and may have one.
@@ -100,7 +121,7 @@ fn write_to(ring: Option<&'static RingControl>, key: u32, words: &[u64]) {
             let counted = !process::counting().is_nothing();
             wait_for_room(&ring, if counted { counters::SLOTS } else { 0 }, limit);
         }
-        match counters::read() {
+        let written = match counters::read() {
             None => ring.write(key, arch::tls_cpu(), words, arch::rdtsc),
             Some(reading) => {
                 let front = (COUNTERS_KEY, &reading[..]);
@@ -109,6 +130,11 @@ fn write_to(ring: Option<&'static RingControl>, key: u32, words: &[u64]) {
         };
         if counters::are_open() {
             ring.decline();
+        }
+        if written == Written::Lost {
+            lease::after_losses(control.lost.load(Relaxed));
+        } else if ring.overwrites() {
+            lease::look();
         }
     }
 }

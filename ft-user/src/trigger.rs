@@ -6,12 +6,14 @@
 //! off:  0f 1f 84 e9 rel32   nop dword ptr [rcx + 8*rbp + rel32]   eight bytes, no access to memory
 //! on:   0f 1f 00            nop dword ptr [rax]
 //!                e9 rel32   jmp rel32          to the cold block, at the end of the function
+//! lent: 0f 1f 03            nop dword ptr [rbx]
+//!                e9 rel32   jmp rel32          the same, for an agent
 //! ```
 //!
 //! The third byte is the state; [`crate::patch`] writes it. It says whether the nop swallows the jump as
-//! its address, or ends before it (Intel SDM volume 2, table 2-2: ModRM 84 takes a SIB byte and four bytes
-//! of displacement, ModRM 00 takes neither). A thread that was interrupted between the two instructions
-//! of the second form finds the jump there whatever the third byte says.
+//! its address, or ends before it, and on whose behalf (Intel SDM volume 2, table 2-2: ModRM 84 takes a SIB byte and four bytes
+//! of displacement, ModRM 00 and 03 take neither). A thread that was interrupted between the two instructions
+//! of the other forms finds the jump there whatever the third byte says.
 //!
 //! A nop needs no execution unit and changes no flags: unlike a test of a variable, a `cmp` or a jump it
 //! costs nothing measurable even where every issue slot is full (`cargo xtask bench off`).
@@ -279,7 +281,8 @@ macro_rules! __call_write_text {
 /// RDTSC waits for no earlier load, and a processor that has guessed how a spin lock's loop ends reads the counter before it
 /// knows. LFENCE waits for all earlier instructions (Intel SDM, volume 2B, RDTSC; on AMD where the kernel has made it do so, as
 /// Linux does since 2018: `X86_FEATURE_LFENCE_RDTSC`). A release needs none: what is in front of a store has been executed
-/// before anybody sees the store.
+/// before anybody sees the store. Without it, of 330,000 handovers of a ticket lock between two CPUs up to 36,000 were before the last
+/// holder's release, by 300 cycles (AMD family 23); with it none of 2.6 million.
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 #[doc(hidden)]
 #[inline(always)]

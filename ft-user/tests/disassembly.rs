@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::process::Command;
 
-use ft_user::layout::{TRIGGER_BYTES, TRIGGER_OFF, TRIGGER_ON, TRIGGER_STATE};
+use ft_user::layout::{TRIGGER_BYTES, TRIGGER_LENT, TRIGGER_OFF, TRIGGER_ON, TRIGGER_STATE};
 
 /// The assembly that the compiler makes of the example.
 fn compile(opt_level: &str) -> String {
@@ -172,12 +172,18 @@ fn disassemble(form: u32, displacement: i32) -> Vec<String> {
 
 /// Off, all eight bytes are one nop; on, a nop ends before the jump, which leads to the same place.
 #[test]
-fn the_two_forms_are_what_a_disassembler_reads() {
+fn the_forms_are_what_a_disassembler_reads() {
     assert_eq!(disassemble(TRIGGER_OFF, 0x1234), ["0 nopl   0x1234(%rcx,%rbp,8)"]);
     let end = TRIGGER_BYTES + 0x1234;
     assert_eq!(disassemble(TRIGGER_ON, 0x1234), ["0 nopl   (%rax)", &format!("3 jmp    {end:#x}")]);
-    let changed = (TRIGGER_OFF ^ TRIGGER_ON).to_le_bytes();
-    assert_eq!(changed.map(|byte| byte != 0), [0, 1, 2, 3].map(|n| n == TRIGGER_STATE));
+    assert_eq!(
+        disassemble(TRIGGER_LENT, 0x1234),
+        ["0 nopl   (%rbx)", &format!("3 jmp    {end:#x}")]
+    );
+    for on in [TRIGGER_ON, TRIGGER_LENT] {
+        let changed = (TRIGGER_OFF ^ on).to_le_bytes();
+        assert_eq!(changed.map(|byte| byte != 0), [0, 1, 2, 3].map(|n| n == TRIGGER_STATE));
+    }
 }
 
 /// The test itself: it finds what it looks for.

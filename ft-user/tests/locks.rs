@@ -17,9 +17,13 @@ static BOOK: Mutex<u32> = Mutex::named("book", 0);
 static JOURNAL: RwLock<u32> = RwLock::named("journal", 0);
 
 /// All tests look at one memfd: one at a time.
-fn trace(work: impl FnOnce()) -> (Memory, Vec<Event>) {
+fn turn() -> std::sync::MutexGuard<'static, ()> {
     static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
-    let _turn = TURN.lock().unwrap_or_else(|e| e.into_inner());
+    TURN.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+fn trace(work: impl FnOnce()) -> (Memory, Vec<Event>) {
+    let _turn = turn();
     common::start(Config::default());
     assert!(ft_user::enable("lock.*") > 0);
     let mut memory = Memory::own();
@@ -296,6 +300,46 @@ fn disabled_locks_tell_nothing() {
     });
     assert!(events.is_empty(), "{events:?}");
 }
+
+/// What is written for `std::sync` compiles with `ft_user::sync`, too.
+macro_rules! written_for {
+    ($test:ident, $($sync:ident)::+) => {
+        #[test]
+        fn $test() {
+            use $($sync)::+::atomic::{AtomicU32, Ordering};
+            use $($sync)::+::mpsc::{self, Iter, TryIter};
+            use $($sync)::+::{Arc, LazyLock, Once, OnceLock, RwLock};
+            let _turn = turn();
+            static TABLE: LazyLock<u32> = LazyLock::new(|| 7);
+            static CELL: OnceLock<u32> = OnceLock::new();
+            static ONCE: Once = Once::new();
+            let calls = Arc::new(AtomicU32::new(0));
+            for _ in 0..2 {
+                ONCE.call_once(|| _ = calls.fetch_add(1, Ordering::Relaxed));
+            }
+            let found = (*TABLE, *CELL.get_or_init(|| 8), calls.load(Ordering::Relaxed));
+            assert_eq!(found, (7, 8, 1));
+            let lock = RwLock::new(9);
+            assert_eq!(lock.read().unwrap().to_string(), "9");
+            assert_eq!(lock.write().unwrap().to_string(), "9");
+            let (sender, receiver) = mpsc::channel();
+            (0..3).for_each(|n| sender.send(n).unwrap());
+            let there: TryIter<'_, u32> = receiver.try_iter();
+            assert_eq!(there.take(1).collect::<Vec<_>>(), [0]);
+            drop(sender);
+            let mut rest = Vec::new();
+            for n in &receiver {
+                rest.push(n);
+            }
+            assert_eq!(rest, [1, 2]);
+            let mut over: Iter<'_, u32> = receiver.iter();
+            assert_eq!(over.next(), None);
+        }
+    };
+}
+
+written_for!(what_is_written_for_std_is_right, std::sync);
+written_for!(what_is_written_for_std_compiles, ft_user::sync);
 
 /// Until the thread blocks.
 fn wait_until_asleep(tid: u32) {

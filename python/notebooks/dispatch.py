@@ -38,6 +38,7 @@ threads = db.sql("""
     FROM dispatch_latency GROUP BY ALL ORDER BY waited_ms DESC
 """).df()
 wakes = trace["dispatch_latency"]
+assert len(wakes), f"{TRACE} has no wake-ups: record with the kernel group sched"
 assert threads["wakes"].sum() == len(wakes)
 threads.round(2)
 
@@ -53,7 +54,7 @@ for name, group in wakes.groupby("comm", observed=True):
         frame = ft.cdf(group["dur"], points=150).assign(thread=ft.legible(name))
         # The share that is at least so late.
         frame["later"] = 1 - (frame["count"] - frame["count"].diff().fillna(frame["count"])) / len(group)
-        tails.append(frame.assign(us=frame["value"] / 1e3)[["us", "later", "thread"]])
+        tails.append(frame.assign(us=frame["value"].clip(lower=1) / 1e3)[["us", "later", "thread"]])
 ninety_nine = ft.cdf(wakes["dur"]).query("share >= 0.99")["value"].iloc[0]
 assert ninety_nine == db.sql("SELECT quantile_disc(dur, 0.99) FROM dispatch_latency").fetchall()[0][0]
 
@@ -112,7 +113,7 @@ load = alt.Data(values=[{"s": (at - begin) / 1e9, "threads": n} for at, n in zip
 cpus = trace.meta["start"]["cpus"]
 assert 0 <= wanted.min() and wanted.max() <= trace["thread_time"]["tid"].nunique()
 
-late = wakes.nlargest(1000, "dur").assign(s=lambda frame: (frame["ts"] - begin) / 1e9, ms=lambda frame: frame["dur"] / 1e6)
+late = wakes.nlargest(1000, "dur").assign(s=lambda frame: (frame["ts"] - begin) / 1e9, ms=lambda frame: frame["dur"].clip(lower=1) / 1e6)
 top = alt.Chart(load, title=f"Threads that want one of {cpus} CPUs", width=520, height=90).mark_area(interpolate="step-after", opacity=0.6)
 top = top.encode(x=alt.X("s:Q", title=None), y=alt.Y("threads:Q", title=None, axis=alt.Axis(minExtent=40)))
 dots = alt.Chart(ft.shown(late[["s", "ms", "comm", "running_comm"]]), title="The latest wake-ups", width=520, height=200).mark_circle(size=24)

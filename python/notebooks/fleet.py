@@ -75,6 +75,9 @@ def by(what: str) -> pd.DataFrame:
 def drawn(found: pd.DataFrame, title: str) -> alt.LayerChart:
     """Median, 99th percentile and the longest of each line."""
     found = ft.shown(found.head(20))
+    lengths = ["p50_us", "p99_us", "max_us"]
+    # No length has no place on a scale of powers of ten.
+    found[lengths] = found[lengths].clip(lower=1e-3)
     base = alt.Chart(found, title=title, width=460, height=alt.Step(22)).encode(
         y=alt.Y("what:N", title=None, sort=list(found["what"]), axis=alt.Axis(labelLimit=260)),
         tooltip=["what:N", "holds:Q", "hosts:Q", alt.Tooltip("exact:Q", format=".1%"), "p50_us:Q", "p99_us:Q", "max_us:Q"],

@@ -46,6 +46,7 @@ locks.round(2)
 
 # %%
 holds, waits = trace["critical_sections"], trace["lock_waits"]
+assert len(holds), f"{TRACE} has no holds of locks: record a program with ft-user's locks, or any with --preload"
 assert locks["holds"].sum() == len(holds) and locks["waits"].sum() == len(waits)
 
 # %% [markdown]
@@ -76,11 +77,12 @@ alt.Chart(ft.shown(spent), title="Held time by what the holder did", width=520, 
 # %% [markdown]
 # ## How long holds are
 #
-# Lengths span many powers of ten. Where a curve has a second step far to the right, its holders lose their CPU.
+# Lengths span many powers of ten. Where a curve has a second step far to the right, its holders lose their CPU. A hold of 0 ns, whose
+# begin and end the clock cannot tell apart, is drawn at 1 ns.
 
 # %%
 lengths = [
-    ft.cdf(group["dur"], points=150).assign(lock=ft.legible(name), us=lambda frame: frame["value"] / 1e3)
+    ft.cdf(group["dur"], points=150).assign(lock=ft.legible(name), us=lambda frame: frame["value"].clip(lower=1) / 1e3)
     for name, group in holds.groupby("lock_name", observed=True)
 ]
 assert all(frame["share"].iloc[-1] == 1 for frame in lengths)
@@ -122,7 +124,7 @@ heat + cells.mark_text().encode(text=alt.Text("waited_ms:Q", format=",.1f"), too
 # %%
 longest = holds.nlargest(1000, "dur").copy()
 longest["s"] = (longest["ts"] - holds["ts"].min()) / 1e9
-longest["ms"] = longest["dur"] / 1e6
+longest["ms"] = longest["dur"].clip(lower=1) / 1e6
 assert longest["dur"].iloc[0] == holds["dur"].max()
 
 alt.Chart(

@@ -30,6 +30,7 @@ trace, db = ft.load(TRACE), ft.connect(TRACE)
 
 # %%
 holds = trace["critical_sections"]
+assert len(holds), f"{TRACE} has no holds of locks: record a program with ft-user's locks, or any with --preload"
 worst = holds.loc[holds["dur"].idxmax()]
 begin, end = int(worst["ts"]), int(worst["ts"] + worst["dur"])
 print(

@@ -5,14 +5,18 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import subprocess
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import feather_trace as ft
@@ -70,3 +74,26 @@ def directory(request: pytest.FixtureRequest, converted: Callable[[str], Path]) 
 def trace(directory: Path) -> ft.Trace:
     """The same, opened."""
     return ft.load(directory)
+
+
+def restated(trace: Path) -> None:
+    """Has a trace whose parts a test has written anew say that they are those that were written."""
+    rows = []
+    for name in ("meta.json", "analysis.json"):
+        said = json.loads((trace / name).read_text())
+        for table in said["tables"]:
+            files = []
+            for path in sorted((trace / table).glob("part-*.parquet")):
+                content = path.read_bytes()
+                footer = content[-8 - int.from_bytes(content[-8:-4], "little") : -8]
+                about = {"part": int(path.stem[5:]), "rows": pq.read_metadata(path).num_rows, "bytes": len(content)}
+                files.append({**about, "footer_crc32": zlib.crc32(footer)})
+                rows.append(f"('{table}', '{path.name}', {about['rows']}, {about['bytes']}, {str(name == 'meta.json').lower()})")
+            if name == "meta.json":
+                said["tables"][table]["files"] = files
+            else:
+                said["tables"][table] = files
+        (trace / name).write_text(json.dumps(said))
+    script, changed = re.subn(r"\(VALUES.*?\) AS t\(name, file,", f"(VALUES {', '.join(rows)}) AS t(name, file,", (trace / "views.sql").read_text(), flags=re.DOTALL)
+    assert changed == 1
+    (trace / "views.sql").write_text(script)

@@ -95,10 +95,30 @@ def test_percentiles_of_a_fleet_are_those_of_its_rows_and_say_which_share_is_exa
     assert sorted(added) == sorted((*row[:3], *row[5:]) for row in db.sql(question("histograms()")).fetchall())
 
 
+def test_results_of_another_version_are_in_no_percentile(catalogue: Path, tmp_path: Path) -> None:
+    """As in `ft-agent fleet`, which says so."""
+    root = tmp_path / "fleet"
+    shutil.copytree(catalogue, root)
+    for trace in root.glob("host=*/date=*/trace=*"):
+        if trace not in existing(root):
+            shutil.rmtree(trace)
+    earlier, late, same = sorted(existing(root))
+    results = json.loads((earlier / "analysis.json").read_text())
+    results["version"] = 16
+    (earlier / "analysis.json").write_text(json.dumps(results))
+    (late / "analysis.json").unlink()
+    db = ft.fleet(root)
+    assert db.sql("SELECT trace FROM analysed()").fetchall() == [(same.name.removeprefix("trace="),)]
+    found = dict(db.sql("SELECT quantity, sum(count)::BIGINT FROM histograms() WHERE mark <> 'censored' GROUP BY ALL").fetchall())
+    said = json.loads(agent("fleet", root, "--json"))["trace"]
+    assert (said["traces"], len(said["not_read"])) == (1, 2)
+    assert found["hold"] == len(ft.load(same)["critical_sections"]) == said["exact"] + said["lower_bounds"]
+
+
 def test_what_the_pages_say_of_duckdb_runs_as_it_stands(catalogue: Path, tmp_path: Path) -> None:
     duckdb_shell = shutil.which("duckdb", path=str(Path(sys.executable).parent))
     assert duckdb_shell, "duckdb-cli is installed for these tests"
-    page = (HOME.parent / "README.md").read_text()
+    page = (HOME.parent / "docs/many-hosts.md").read_text()
     [block] = re.findall(r"```sh\n(duckdb -cmd.*?)```", page, flags=re.DOTALL)
     (tmp_path / "python").symlink_to(HOME)
     (tmp_path / "traces").symlink_to(catalogue)

@@ -23,6 +23,7 @@ import pytest
 
 import feather_trace as ft
 import feather_trace.spark
+from conftest import restated
 
 RUST = Path(__file__).parents[2] / "ft-trace/src"
 
@@ -66,7 +67,7 @@ def store(path: Path, found: dict[str, pa.Array] | pa.Table, **options: Any) -> 
 
 
 META: dict[str, Any] = {
-    "schema_version": 7,
+    "schema_version": 8,
     "start": {"host": "h", "boot_id": "b"},
     "clock": {"bound_ns": 1, "realtime_offset_ns": 2},
 }
@@ -124,7 +125,7 @@ NO_FILES: dict[str, Callable[[Path], None]] = {
 
 @pytest.mark.parametrize("kind", NO_FILES)
 def test_what_is_no_file_is_neither_waited_for_nor_read(made: Path, kind: str) -> None:
-    trace = ft.load(made)
+    trace, meta = ft.load(made), (made / "meta.json").read_bytes()
     for name, ask in {
         "threads/part-00000.parquet": lambda: trace["threads"],
         "user_events/part-00001.parquet": lambda: trace["user_events"],
@@ -137,6 +138,8 @@ def test_what_is_no_file_is_neither_waited_for_nor_read(made: Path, kind: str) -
     # DuckDB would leave out the rows of such a part, and not say so.
     (made / "views.sql").rename(made / "gone") if (made / "views.sql").is_dir() else (made / "views.sql").unlink()
     (made / "views.sql").write_text("")
+    (made / "meta.json").rename(made / "gone too")
+    (made / "meta.json").write_bytes(meta)
     refused(lambda: ft.connect(made), "part-0000.*no regular file")
 
 
@@ -152,7 +155,7 @@ def test_a_link_to_a_file_is_one(made: Path) -> None:
         (b"[" * 100_000, "more than 127 deep"),
         (b'{"a": ' + b"[" * 127 + b"]" * 127 + b"}", "more than 127 deep"),
         (b"[]", "no object"),
-        (b'{"schema_version": 7, "start": NaN}', "NaN is no JSON"),
+        (b'{"schema_version": 8, "start": NaN}', "NaN is no JSON"),
         (b'{"schema_version": ' + b"6" * 10_000 + b"}", "damaged"),
         (b'{"\xff": 1}', "not UTF-8"),
         (b"{", "damaged"),
@@ -185,7 +188,7 @@ def test_what_is_too_large_is_not_read(made: Path) -> None:
 def test_limits_are_those_of_the_agent() -> None:
     from feather_trace import foreign
 
-    for name, file in {"MAX_WHOLE_BYTES": "dir.rs", "MAX_FOOTER_BYTES": "store/reader.rs", "MAX_COLUMN_BYTES": "store/reader.rs"}.items():
+    for name, file in {"MAX_WHOLE_BYTES": "dir.rs", "MAX_FOOTER_BYTES": "store/parts.rs", "MAX_COLUMN_BYTES": "store/reader.rs"}.items():
         [found] = re.findall(rf"const {name}: \w+ = (\d+) << 20;", (RUST / file).read_text())
         assert getattr(foreign, name) == int(found) << 20
     source = (RUST / "legible.rs").read_text()
@@ -236,10 +239,10 @@ def test_names_are_shown_and_kept(made: Path) -> None:
         with pytest.raises(KeyError) as error:
             ask()
         assert re.search(re.escape(words).replace("\\.\\*", ".*"), str(error.value)) and is_seen(str(error.value)), str(error.value)
-    (made / "meta.json").unlink()
     (made / "views.sql").unlink()
-    refused(lambda: ft.load(made), "no meta.json", FileNotFoundError)
     refused(lambda: ft.connect(made), "no views.sql", FileNotFoundError)
+    (made / "meta.json").unlink()
+    refused(lambda: ft.load(made), "no meta.json", FileNotFoundError)
 
 
 def test_an_error_lists_some_names(made: Path) -> None:
@@ -402,6 +405,7 @@ def test_views_that_do_not_fit_the_tables_are_refused(
     trace = tmp_path / "trace"
     shutil.copytree(converted("killed"), trace)
     changed(trace, table, change)
+    restated(trace)
     refused(lambda: ft.connect(trace), words)
 
 

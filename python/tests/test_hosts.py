@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import feather_trace as ft
+from conftest import restated
 
 # Of the stored recording `scenarios`: an order is a number that comes twice.
 BEGIN, END, KEY = "order.placed", "order.settled", "id"
@@ -36,6 +37,7 @@ def of_host(trace: Path, to: Path, host: str, ahead_ns: int, bound_ns: int | Non
     columns = {"ts": samples, "state": ["synchronised" if bound_ns else "unsynchronised"] * len(samples), "bound_ns": [bound_ns] * len(samples)}
     rows = [pa.array(columns.get(field.name, [None] * len(samples))).cast(field.type) for field in schema]
     pq.write_table(pa.table(rows, schema=schema), part)
+    restated(to)
     return ft.load(to)
 
 

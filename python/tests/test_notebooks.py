@@ -9,15 +9,21 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import jupytext
 import nbformat
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import vl_convert
 from nbclient import NotebookClient
 
 import feather_trace as ft
+from conftest import restated
 
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.py"))
 
@@ -30,8 +36,7 @@ def recordings() -> list[Path]:
     return sorted(Path(store).absolute().glob("host=*/date=*/trace=*"))
 
 
-def run(notebook: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> nbformat.NotebookNode:
-    traces = recordings()
+def run(notebook: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, traces: list[Path]) -> nbformat.NotebookNode:
     source = Path(__file__).parents[1] / "src"
     for name, value in {
         "FT_STORE": traces[0].parents[2],
@@ -53,11 +58,52 @@ def run(notebook: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> nbform
     return client.execute()
 
 
+def not_positive(view: dict[str, Any], datasets: dict[str, Any], data: Any = None, above: dict[str, Any] | None = None) -> Iterator[str]:
+    """Values that a logarithmic scale has no place for: with one of them such an axis is empty."""
+    data = view.get("data", data)
+    encoding = {**(above or {}), **view.get("encoding", {})}
+    below = [*view.get("layer", []), *view.get("vconcat", []), *view.get("hconcat", []), *([view["spec"]] if "spec" in view else [])]
+    for inner in below:
+        yield from not_positive(inner, datasets, data, encoding)
+    if below or not data:
+        return
+    for row in data.get("values") or datasets.get(data.get("name"), []):
+        for channel in encoding.values():
+            is_log = isinstance(channel, dict) and (channel.get("scale") or {}).get("type") == "log"
+            if is_log and row.get(channel["field"], 1) is not None and row.get(channel["field"], 1) <= 0:
+                yield f"{channel['field']} = {row[channel['field']]}"
+
+
 @pytest.mark.recordings
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs_and_draws(notebook: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    book = run(notebook, tmp_path, monkeypatch)
+    drawn(run(notebook, tmp_path, monkeypatch, recordings()), notebook)
+
+
+def test_what_has_no_length_is_drawn_on_a_scale_of_powers_of_ten(
+    converted: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    traces = []
+    for name in ("a", "b"):
+        traces.append(tmp_path / name)
+        shutil.copytree(converted("scenarios"), traces[-1])
+        path = traces[-1] / "critical_sections/part-00000.parquet"
+        holds = pq.read_table(path)
+        assert len(holds) > 20
+        for column in ("dur", *(f"{part}_ns" for part in ft.PARTS)):
+            at = holds.schema.get_field_index(column)
+            shortened = pa.array([0] * 3 + holds.column(column).to_pylist()[3:], pa.int64())
+            holds = holds.set_column(at, holds.schema.field(at), shortened)
+        pq.write_table(holds, path)
+        restated(traces[-1])
+    for notebook in NOTEBOOKS:
+        if notebook.stem in ("locks", "compare"):
+            drawn(run(notebook, tmp_path, monkeypatch, traces), notebook)
+
+
+def drawn(book: nbformat.NotebookNode, notebook: Path) -> None:
+    """It ran to its end, and all its figures show something."""
     code = [cell for cell in book.cells if cell.cell_type == "code"]
     outputs = [output for cell in code for output in cell.outputs]
     failed = [o.get("text") or "\n".join(o.traceback) for o in outputs if o.output_type == "error" or o.get("name") == "stderr"]
@@ -66,6 +112,7 @@ def test_a_notebook_runs_and_draws(notebook: Path, tmp_path: Path, monkeypatch: 
     figures = [o.data["application/json"] for o in outputs if "application/json" in o.get("data", {})]
     assert len(figures) >= 2
     for number, figure in enumerate(figures):
+        assert not (harmful := list(not_positive(figure, figure.get("datasets", {})))), harmful[0]
         # What is drawn has marks: an empty figure has none.
         svg = vl_convert.vegalite_to_svg(figure)
         assert len(re.findall(r'aria-roledescription="(?:bar|line mark|circle|point|rect mark|rule mark|area mark|text mark)"', svg)) >= 1, number

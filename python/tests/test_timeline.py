@@ -51,6 +51,14 @@ def test_the_parts_of_holds_and_scopes_are_those_of_the_results(directory: Path)
         assert compared > 50
 
 
+def test_a_thread_is_named_by_its_number(trace: ft.Trace) -> None:
+    thread = trace["threads"].iloc[-1]
+    with pytest.raises(TypeError, match=f"by its number, not by .*; threads of that name have .*{thread['tid']}"):
+        ft.timeline(trace, thread["name"])
+    with pytest.raises(TypeError, match="not by 'nobody'; the table `threads` has those of all names"):
+        ft.timeline(trace, "nobody")  # type: ignore[arg-type]
+
+
 def test_a_thread_that_was_not_observed_has_none(trace: ft.Trace) -> None:
     with pytest.raises(KeyError, match="no times of thread -5"):
         ft.timeline(trace, -5)

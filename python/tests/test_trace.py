@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import feather_trace as ft
-from conftest import values
+from conftest import restated, values
 
 
 def test_every_value_is_that_of_the_file(directory: Path) -> None:
@@ -69,6 +69,7 @@ def test_numbers_of_64_bits_stay_whole(converted: Callable[[str], Path], tmp_pat
     field = sites.schema.field("args")
     sites = sites.set_column(at, field, pa.array(args).dictionary_encode().cast(field.type))
     pq.write_table(sites, trace / "sites/part-00000.parquet")
+    restated(trace)
     opened = ft.load(trace)
     event = str(opened.sites.loc[number, "event"])
     found = opened.event(event)
@@ -84,11 +85,16 @@ def test_what_is_not_there_is_said(tmp_path: Path, trace: ft.Trace) -> None:
         trace["nothing"]
     with pytest.raises(KeyError, match="no event 'nothing'"):
         trace.event("nothing")
-    with pytest.raises(FileNotFoundError, match="views.sql"):
-        ft.connect(tmp_path)
+    for read in (ft.load, ft.connect):
+        with pytest.raises(FileNotFoundError, match="not a finished trace.*ft-agent record"):
+            read(tmp_path)
+        with pytest.raises(FileNotFoundError, match="there is no nowhere; name the directory"):
+            read("nowhere")
     (tmp_path / "meta.json").write_text('{"schema_version": 1}')
     with pytest.raises(ValueError, match="schema version 1"):
         ft.load(tmp_path)
+    with pytest.raises(FileNotFoundError, match="views.sql; run `ft-agent analyze"):
+        ft.connect(tmp_path)
 
 
 def test_the_time_of_day_is_that_of_the_views(directory: Path) -> None:

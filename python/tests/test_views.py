@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import feather_trace as ft
-from conftest import agent, unpack, values
+from conftest import agent, restated, unpack, values
 
 HOSTILE = [
     'quote"; DROP VIEW threads; --',
@@ -72,6 +72,18 @@ def test_each_event_has_its_rows_and_arguments(directory: Path) -> None:
             found, expected = values(theirs[column]), values(mine[column])
             assert sorted(map(str, found)) == sorted(map(str, expected)), (event, column)
     assert all_events == len(trace["user_events"]) > 0
+
+
+def test_times_go_to_the_time_of_day_and_back(directory: Path) -> None:
+    views, trace = ft.connect(directory), ft.load(directory)
+    assert count("SELECT count(*) FROM threads WHERE mono(wall(ts)) <> ts", views) == 0
+    start = trace.meta["start"]["start_ns"]
+    [(rel, text, first)] = views.sql("SELECT rel(min(ts)), wall(min(ts))::VARCHAR, min(ts) FROM user_events").fetchall()
+    assert rel == first - start
+    # From a text, as one of a log; row groups are ruled out by it.
+    assert count(f"SELECT count(*) FROM user_events WHERE ts = mono('{text}')", views) >= 1
+    plan = "\n".join(str(row) for row in views.sql(f"EXPLAIN FROM user_events WHERE ts = mono('{text}')").fetchall())
+    assert f"ts={first}" in plan.replace(" ", ""), plan
 
 
 def test_arguments_have_their_types(converted: Callable[[str], Path]) -> None:
@@ -179,6 +191,7 @@ def rename_events(trace: Path, names: list[str]) -> dict[str, int]:
         field = table.schema.field(column)
         table = table.set_column(at, field, pa.array(list(values), pa.string()).dictionary_encode().cast(field.type))
     pq.write_table(table, sites, compression="zstd")
+    restated(trace)
     found = dict.fromkeys(names, 0)
     for site in pq.read_table(trace / "user_events", columns=["site"]).column("site").to_pylist():
         found[chosen[site]] += 1

@@ -2,11 +2,14 @@
 
 mod gone;
 mod jits;
+mod killed;
 mod locks;
 mod peer;
 mod shares;
+mod shortly;
 mod stage;
 mod tables;
+mod unframed;
 mod vdso;
 mod ways;
 

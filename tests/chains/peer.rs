@@ -56,7 +56,10 @@ fn shares_are_those_of_perf_in_the_same_run() {
     let program = stage.compile("shares");
     let data = stage.trace().with_extension("perf");
     let mut agent = stage.agent("record");
-    agent.args(["-k", "default,profile", "-o"]).arg(stage.trace()).arg("--");
+    agent
+        .args(["-k", "default,profile", "--sample-rate", "997", "-o"])
+        .arg(stage.trace())
+        .arg("--");
     agent.args(["perf", "record", "-q", "-g", "-e", "cpu-clock", "-F", "997", "-o"]);
     succeed(agent.arg(&data).arg("--").arg(&program));
 

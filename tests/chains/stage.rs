@@ -54,6 +54,22 @@ impl Stage {
         binary
     }
 
+    /// Compiles a program with these flags; `None` where there is no such compiler.
+    pub(crate) fn compile_by(
+        &self,
+        compiler: &str,
+        source: &str,
+        flags: &[&str],
+    ) -> Option<PathBuf> {
+        Command::new(compiler).arg("--version").output().ok()?;
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs/chains");
+        let binary = self.0.path().join("program");
+        let mut command = Command::new(compiler);
+        command.args(flags).args(["-pthread", "-Wl,--build-id", "-o"]).arg(&binary);
+        succeed(command.arg(sources.join(source)));
+        Some(binary)
+    }
+
     /// Leaves the trace where `FT_KEEP` says, for who wants to look at it.
     pub(crate) fn keep(&self, name: &str) {
         if let Some(dir) = std::env::var_os("FT_KEEP") {

@@ -14,7 +14,8 @@ const SAMPLES: usize = 100;
 #[test]
 fn waits_at_futexes_and_samples_have_the_chains_of_the_program() {
     let Some(stage) = Stage::enter_with(&[Group::Futex]) else { return };
-    let options = ["-k", "default,futex,stack,profile", "--stack-min", "500us"];
+    let kernel = ["-k", "default,futex,stack,profile", "--stack-min", "500us"];
+    let options = [&kernel[..], &["--sample-rate", "997"]].concat();
     let truth = stage.record("ways", &options);
     let trace = Trace::open(&stage.trace()).expect("a trace");
     let code = Code::read(&trace).expect("tables");

@@ -2,7 +2,9 @@
 
 use ft_report::code::Code;
 use ft_trace::store::Trace;
-use ft_trace::tables::{CallChain, ChainKind, DispatchLatency, LossOrigin, LossRow};
+use ft_trace::tables::{
+    CallChain, ChainKind, DispatchLatency, LossOrigin, LossRow, SymbolKind, SymbolRow,
+};
 use serde_json::Value;
 
 use crate::stage::{LEAST, Stage, functions, number, succeed, way};
@@ -15,7 +17,7 @@ fn four(code: &Code, chain: &CallChain) -> Vec<String> {
 #[test]
 fn chains_are_those_of_the_program_at_each_kind() {
     let Some(stage) = Stage::enter() else { return };
-    let truth = stage.record("ways", &["-k", "default,stack", "--stack-min", "500us"]);
+    let truth = stage.record("ways", &["-k", "sched,irq,task,stack", "--stack-min", "500us"]);
     let trace = Trace::open(&stage.trace()).expect("a trace");
     let code = Code::read(&trace).expect("tables");
     let rows = trace.rows::<CallChain>().map(|row| row.expect("a row"));
@@ -49,6 +51,11 @@ fn chains_are_those_of_the_program_at_each_kind() {
     assert!(woken.len() >= LEAST && woken.len() <= rounds, "{} wake-ups", woken.len());
     assert!(woken.iter().all(|four| *four == way("wake")), "{woken:?}");
 
+    // Where it sleeps is a variable, which has a name.
+    let symbols = trace.rows::<SymbolRow>().map(|row| row.expect("a row"));
+    let mut symbols = symbols.filter(|row| row.pid.0 == number(&truth, "sleeper"));
+    assert!(symbols.any(|row| row.kind == SymbolKind::Lock && &*row.symbol == "word"));
+
     // Wake-ups have them in their own table, too.
     let (waiter, waker) = (number(&truth, "waiter"), number(&truth, "waker"));
     let wakes = trace.rows::<DispatchLatency>().map(|row| row.expect("a row"));
@@ -73,6 +80,16 @@ fn chains_are_those_of_the_program_at_each_kind() {
         .collect();
     assert!(spun.len() >= 4, "{} of {rows:?}", spun.len());
     assert!(spun.iter().all(|four| *four == way("spin")), "{spun:?}");
+
+    // Where a timer struck them while they spun, they woke nobody. On a busy machine most timers strike others.
+    let wakes = rows.iter().filter(|row| row.kind == ChainKind::Wake);
+    let wakes: Vec<_> = wakes.map(|row| (row.tid.0, functions(&code, row.stack))).collect();
+    // As one ends, the kernel wakes whoever waits for that.
+    let struck = wakes.iter().filter(|(tid, _)| spinners.contains(tid));
+    let without = struck.clone().filter(|(_, functions)| functions.is_empty());
+    assert!(without.count() >= 4, "{wakes:?}");
+    let spins = |name: &String| name.starts_with("spin");
+    assert!(!struck.clone().any(|(_, functions)| functions.iter().any(spins)), "{wakes:?}");
 
     told(&stage, &trace);
 }

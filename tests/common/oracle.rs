@@ -12,7 +12,13 @@ pub fn python(script: &str, args: &[&Path]) -> Option<Output> {
         return None;
     };
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join(script);
-    Some(Command::new(python).arg("-B").arg(script).args(args).output().expect("python starts"))
+    let mut python = Command::new(python);
+    let output = python.arg("-B").arg(&script).args(args).output().expect("python starts");
+    if !output.status.success() {
+        // A test that says so is not run again (`xtask/src/programs/again.rs`).
+        eprintln!("a second implementation disagrees: {}", script.display());
+    }
+    Some(output)
 }
 
 /// Has readers of other projects open every table of a trace; false without a Python.

@@ -73,7 +73,7 @@ impl Stage {
     }
 }
 
-/// Whether this kernel has what probes need.
+/// Whether this kernel has what probes need, and lets programs ask for the registers of a task.
 pub(crate) fn has_probes() -> bool {
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     let mut numbers = release.split(['.', '-']).map_while(|number| number.parse::<u32>().ok());

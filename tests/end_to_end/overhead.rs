@@ -54,6 +54,35 @@ fn what_the_agent_takes_from_a_program_is_said_and_counted_as_the_switches_have_
     agrees("a program that shares its CPU with the agent", &dir);
 }
 
+/// Where one thread sleeps, and no program writes events, it looks forty times a second. It waits for a busy disk, too, some times for
+/// each look; if it looked each millisecond, it would wait a thousand times.
+#[test]
+fn the_collecting_thread_seldom_looks_while_little_happens() {
+    let Some(stage) = Stage::enter_with_kernel() else { return };
+    let script = r#"
+        until [ "$collecting" ]; do
+            for task in /proc/$PPID/task/*; do
+                [ "$(cat $task/comm)" = ft-collect ] && collecting=$task
+            done
+        done
+        counts() {
+            sed -n "s/^voluntary_ctxt_switches:[^0-9]*//p" $collecting/status
+            cut -d ' ' -f 1 /proc/uptime
+        }
+        counts
+        sleep 2
+        counts"#;
+    let mut recording = agent();
+    recording.args(["record", "-o"]).arg(stage.path("trace")).args(["--", "sh", "-c", script]);
+    let output = recording.output().expect("the agent starts");
+    assert_success(&output);
+    let text = String::from_utf8_lossy(&output.stdout);
+    let numbers: Vec<f64> = text.lines().map_while(|line| line.parse().ok()).collect();
+    let [woken, at, woken_then, then] = numbers[..] else { panic!("{text}") };
+    let per_second = (woken_then - woken) / (then - at);
+    assert!((1.0..250.0).contains(&per_second), "{per_second} a second: {text}");
+}
+
 fn lost(report: &Value) -> i64 {
     report["trace"]["lost_user_events"].as_i64().expect("a number")
 }

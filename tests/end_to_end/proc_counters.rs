@@ -78,7 +78,11 @@ fn switches_and_times_of_a_thread_are_those_of_proc() {
     let (status, schedstat) = (growth(&truth, "status"), growth(&truth, "schedstat"));
     assert_eq!([left(true), left(false)], status[..], "voluntary and other switches in status");
     assert_eq!(got + came_unseen, schedstat[2], "times on a CPU in schedstat");
-    assert!(status[0] >= 200 && status[1] > 0, "the subject was not disturbed as planned");
+    // A sleep whose time is over before the kernel is asked is none: a rival, or the virtual machine, may have taken it.
+    assert!(
+        status[0] >= 100 && status[1] > 0,
+        "the subject was not disturbed as planned: {status:?}"
+    );
 
     // A thread that came unseen may have left unseen, too.
     let [around, between] = ["outer", "inner"].map(|lock| counts(&trace, lock));

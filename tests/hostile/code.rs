@@ -10,11 +10,12 @@ use std::time::{Duration, Instant};
 use ft_trace::convert::synthetic::program::{CODE, named};
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous};
 
-/// Calls a function until that has taken so long. Each call takes some 0.1 s, in which an agent takes some samples.
-fn call(function: *mut c_void, long: Duration) {
+/// Calls a function, once at least, until that has taken so long. Each call takes some 0.1 s, in which an agent takes some samples.
+pub(crate) fn call(function: *mut c_void, long: Duration) {
     // SAFETY: there is a function, which takes and returns nothing, and keeps to the convention.
     let function: extern "C" fn() = unsafe { std::mem::transmute(function) };
     let since = Instant::now();
+    function();
     while since.elapsed() < long {
         function();
     }
@@ -22,13 +23,18 @@ fn call(function: *mut c_void, long: Duration) {
 
 /// Executes the function of a file for so long. The file stays mapped.
 pub(crate) fn run(path: &Path, long: Duration) {
+    call(map(path), long);
+}
+
+/// Where the function of a file is mapped, which stays.
+pub(crate) fn map(path: &Path) -> *mut c_void {
     let file = File::open(path).expect("a file");
     let protection = ProtFlags::READ | ProtFlags::EXEC;
     let bytes = CODE as usize + 0x1000;
     // SAFETY: a new mapping, which stays.
     let begin =
         unsafe { mmap(ptr::null_mut(), bytes, protection, MapFlags::PRIVATE, file.as_fd(), 0) };
-    call(begin.expect("a mapping").wrapping_byte_add(CODE as usize), long);
+    begin.expect("a mapping").wrapping_byte_add(CODE as usize)
 }
 
 /// Executes for so long a function that is in no file.

@@ -22,10 +22,12 @@ mod crowd;
 mod forged;
 mod fuse;
 mod honest;
+mod namespace;
 mod numbered;
 mod own_rings;
 mod running;
 mod stage;
+mod watched;
 
 use ft_tests::gate;
 
@@ -49,10 +51,11 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [honest::ROLE, enough] => honest::run(Path::new(enough)),
-        [stage::ATTACKER, name, socket] => {
+        [stage::ATTACKER, name, number, socket] => {
             let attack =
                 attacks::ALL.iter().chain(attacks::WITH_KERNEL).find(|attack| attack.name == name);
-            (attack.expect("a known attack").program)(&Attacker::new(socket));
+            let number = number.parse().expect("a number");
+            (attack.expect("a known attack").program)(&Attacker::new(socket, number));
         }
         _ => return suite(&args),
     }

@@ -79,9 +79,12 @@ impl Attacking {
         writeln!(stdin, "{line}").expect("the attacker listens");
     }
 
+    pub(crate) fn pid(&self) -> i32 {
+        self.process.id() as i32
+    }
+
     fn end(mut self) -> i32 {
-        drop(self.process.stdin.take());
-        let pid = self.process.id() as i32;
+        let pid = self.pid();
         self.process.kill().and_then(|()| self.process.wait()).expect("the attacker ends");
         pid
     }
@@ -91,11 +94,13 @@ impl Attacking {
 pub(crate) struct Attacker {
     /// Where the agent listens.
     pub(crate) socket: String,
+    /// How many attackers were started before.
+    pub(crate) number: usize,
 }
 
 impl Attacker {
-    pub(crate) fn new(socket: &str) -> Attacker {
-        Attacker { socket: socket.to_owned() }
+    pub(crate) fn new(socket: &str, number: usize) -> Attacker {
+        Attacker { socket: socket.to_owned(), number }
     }
 
     /// Says that the attack is in place. The honest program does as much again, and ends, and with it the recording.
@@ -201,8 +206,8 @@ impl Stage {
         let socket = self.socket();
         let is_open = |file: fs::Metadata| file.permissions().mode() & 0o006 == 0o006;
         agent.wait_for("the socket of the agent", || fs::metadata(&socket).is_ok_and(is_open));
-        let start = |&user: &u32| self.start_attacker(attack, user);
-        let mut attackers: Vec<Attacking> = scene.users.iter().map(start).collect();
+        let start = |(number, &user): (usize, &u32)| self.start_attacker(attack, user, number);
+        let mut attackers: Vec<Attacking> = scene.users.iter().enumerate().map(start).collect();
         for attacker in &mut attackers {
             assert_eq!(attacker.hear(), READY, "it has ended before its attack was in place");
         }
@@ -250,9 +255,9 @@ impl Stage {
         numbered::start(number, DAEMON, &words, &[socket])
     }
 
-    fn start_attacker(&self, attack: &Attack, user: u32) -> Attacking {
+    fn start_attacker(&self, attack: &Attack, user: u32, number: usize) -> Attacking {
         let mut process = Command::new(&self.program)
-            .args([ATTACKER, attack.name])
+            .args([ATTACKER, attack.name, &number.to_string()])
             .arg(self.socket())
             .uid(user)
             .gid(user)

@@ -24,6 +24,7 @@ pub(crate) enum Record {
     PageFault(ft_ebpf::PageFault),
     Probe(ft_ebpf::Probe),
     Futex(ft_ebpf::Futex),
+    Throttle(ft_ebpf::Throttle),
     /// Without its addresses.
     Chain(ft_ebpf::Chain),
 }
@@ -41,6 +42,7 @@ impl Record {
             Self::PageFault(r) => r.header,
             Self::Probe(r) => r.header,
             Self::Futex(r) => r.header,
+            Self::Throttle(r) => r.header,
             Self::Chain(r) => r.header,
         }
     }
@@ -54,6 +56,10 @@ pub(crate) fn parse(mut bytes: &[u8]) -> Vec<Record> {
         let (record, rest) = bytes.split_at(kernel_record_len(bytes).expect("a known kind"));
         bytes = rest;
         use ft_ebpf::kind::*;
+        if kind == SLEEP {
+            // What a switch says no more of than that its thread sleeps.
+            continue;
+        }
         records.push(match kind {
             SWITCH => Record::Switch(read(record)),
             WAKING | WAKEUP_NEW => Record::Waking(read(record)),
@@ -69,6 +75,7 @@ pub(crate) fn parse(mut bytes: &[u8]) -> Vec<Record> {
                 Record::PageFault(read::<ft_ebpf::ServedFault>(record).fault)
             }
             FUTEX => Record::Futex(read(record)),
+            THROTTLE => Record::Throttle(read(record)),
             PROBE_BEGIN | PROBE_END => Record::Probe(read(record)),
             _ => Record::PageFault(read(record)),
         });

@@ -4,6 +4,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ft_agent::collect::kernel::{Group, KernelOptions};
+use rustix::event::{Timespec, epoll};
 
 use crate::common::{drain, kernel_or_skip, skipped};
 use crate::{now_ns, options, release};
@@ -35,6 +36,42 @@ fn what_finds_no_room_is_counted_with_its_time() {
         assert!(before <= loss.from_ns && loss.from_ns <= loss.to_ns && loss.to_ns <= after);
     }
     assert!(drain(&mut kernel).len() >= 40, "what found room is there");
+}
+
+/// Whoever waits for a buffer is woken by the record that passes the mark, and not by each behind it.
+#[test]
+fn a_buffer_that_comes_to_be_an_eighth_full_wakes_once() {
+    let options =
+        KernelOptions { ring_bytes: 1 << 16, most_ring_buffers: 1, ..options(&[Group::Sched]) };
+    let Some(mut kernel) = kernel_or_skip(&options) else { return };
+    kernel.observe(std::process::id());
+    let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
+    for buffer in kernel.ring_buffers() {
+        let none = epoll::EventData::new_u64(0);
+        epoll::add(&epoll, buffer, none, epoll::EventFlags::IN | epoll::EventFlags::ET).unwrap();
+    }
+    let woken = || {
+        let mut events = [const { std::mem::MaybeUninit::uninit() }; 1];
+        let none = Timespec { tv_sec: 0, tv_nsec: 0 };
+        epoll::wait(&epoll, &mut events, Some(&none)).unwrap().0.len()
+    };
+    // What is there already wakes whoever begins to wait.
+    woken();
+    drain(&mut kernel);
+    let mut sleeps = 0;
+    while woken() == 0 {
+        std::thread::sleep(std::time::Duration::from_micros(100));
+        sleeps += 1;
+        assert!(sleeps < 10_000, "there was room for about a thousand switches");
+    }
+    let records = drain(&mut kernel).len();
+    assert!(records >= 50, "{records} records were there");
+    for _ in 0..10 {
+        std::thread::sleep(std::time::Duration::from_micros(100));
+    }
+    // On a busy machine there may be many, of those who had the CPU meanwhile.
+    let (woken, records) = (woken(), drain(&mut kernel).len());
+    assert!(woken == 0 || records >= 50, "{records} records woke somebody");
 }
 
 /// The tables of what is under way, each with room for one: of two threads that are in a call, a futex, a fault, a wait for a

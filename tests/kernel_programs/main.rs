@@ -6,6 +6,7 @@ mod interrupts;
 mod lives;
 mod losses;
 mod own_waits;
+mod quota;
 mod sections;
 mod under_way;
 
@@ -199,6 +200,7 @@ fn only_what_concerns_the_observed_is_recorded() {
             Record::PageFault(r) => r.tgid,
             Record::Probe(r) => r.tgid,
             Record::Futex(r) => r.tgid,
+            Record::Throttle(r) => r.tgid,
             Record::Task(_) => continue,
             Record::Contention(_) | Record::Chain(..) => {
                 panic!("its group was not chosen: {record:?}")

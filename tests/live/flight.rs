@@ -187,6 +187,24 @@ fn a_long_hold_makes_a_snapshot_that_contains_it() {
     assert!(holds.iter().any(|hold| hold.dur >= 300_000_000 && &*hold.lock_name == "live"));
 }
 
+/// Of whatever is too long, only what has the name; and what it finds ends the recording, and stands in its trace.
+#[test]
+fn a_trigger_of_a_name_ends_the_recording() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("trace");
+    let when = ["--when", "hold other > 1ms", "--when", "hold li* > 100ms", "--stop-on-trigger"];
+    let mut program = Program::recorded(&out, &[&["--flight-recorder", "2s"], &when[..]].concat());
+    program.ask("hold 300", "held");
+    program.wait_for_end();
+    let all = snapshots(&out, 1);
+    assert_eq!(all.len(), 1);
+    let reason = reason(&all[0]);
+    assert!(reason.starts_with("snapshot: the recording ended (hold li* > 100ms: "), "{reason}");
+    let trace = Trace::open(&all[0]).unwrap();
+    let holds = trace.rows::<CriticalSection>().map(Result::unwrap);
+    assert!(holds.filter(|hold| hold.dur >= 300_000_000).any(|hold| &*hold.lock_name == "live"));
+}
+
 #[test]
 fn the_last_event_of_a_program_that_crashed_is_in_the_last_snapshot() {
     let dir = tempfile::tempdir().unwrap();

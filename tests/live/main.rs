@@ -2,6 +2,7 @@
 
 mod control;
 mod flight;
+mod lease;
 use ft_tests::gate;
 mod program;
 mod recording;

@@ -222,6 +222,11 @@ impl Program {
 
     /// Writes `count` events at a time until the site is on.
     pub(crate) fn tick_until_on(&mut self, count: u64) {
+        self.tick_until(count, count);
+    }
+
+    /// Writes `count` events at a time until `on` of them find the site on.
+    pub(crate) fn tick_until(&mut self, count: u64, on: u64) {
         loop {
             self.say(&format!("tick {count}"));
             let mut line = String::new();
@@ -229,10 +234,17 @@ impl Program {
                 line.clear();
                 assert!(self.stdout.read_line(&mut line).unwrap() > 0, "it ended");
             }
-            if line.trim_end() == format!("on {count}") {
+            if line.trim_end() == format!("on {on}") {
                 return;
             }
         }
+    }
+
+    /// Waits until the recording has ended the program.
+    pub(crate) fn wait_for_end(mut self) {
+        let mut rest = String::new();
+        std::io::Read::read_to_string(&mut self.stdout, &mut rest).unwrap();
+        self.child.wait().unwrap();
     }
 
     /// Closes stdin, which ends it, and waits.

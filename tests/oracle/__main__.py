@@ -22,6 +22,7 @@ import kernel_locks
 import lock_chains
 import loads
 import loops
+import lost
 import order
 import pairs
 import paths
@@ -80,6 +81,7 @@ def main() -> int:
         ledger,
         places.table(trace, threads, inside, ledger),
         pairs.table(trace, threads, critical, inside),
+        lost.Lost(trace, threads, ledger, critical),
         *paths.tables(trace, threads, critical, whose),
         *async_tasks.tables(),
         histograms.table(directory),

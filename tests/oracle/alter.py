@@ -16,6 +16,16 @@ NOT_JUDGED = {
     ("timer_latency", "mark"),
     # Two programs read the clock at one switch; and what a chain is of is checked by programs that know it.
     *(("call_chains", column) for column in ("ts", "dur", "pid", "woken_tid", "woken_pid", "stack", "user", "cut")),
+    # Sums of sleeps are judged, by thread, depth and kind.
+    *(
+        ("blame", column)
+        for column in (
+            "ts", "pid", "comm", "call", "file", "object", "operation", "lock", "join", "turns", "asked", "vain", "withheld",
+            "through_comm", "through_call", "through_needs", "through_stack", "holder_tid", "stack", "waker_tid", "waker_pid",
+            "waker_comm", "waker_stack", "behind_tid", "behind_pid", "behind_comm", "culprit", "culprit_tid", "recording",
+            "behind_call", "behind_file", "behind_stack", "sampled", "pieces", "waits", "longest_ns", "longest_ts", "mark",
+        )
+    ),
     # Any positive number of stretches is right.
     ("thread_time", "stretches"),
 }

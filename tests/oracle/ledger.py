@@ -73,6 +73,10 @@ class ThreadTime:
             elif not fault.in_kernel:
                 self.records[fault.tid].append((fault.ts, 0))
                 self.stays[fault.tid].append((fault.ts, fault.ts + fault.dur, "page fault"))
+        # In which call a thread left its CPU, and when.
+        self.left: defaultdict[int, list[tuple[int, str | None]]] = defaultdict(list)
+        for sleep in trace.sleeps:
+            self.left[sleep.tid].append((sleep.ts, sleep.call))
         for rows in self.records.values():
             rows.sort()
         self.accounts = {
@@ -144,8 +148,15 @@ class ThreadTime:
             yield max(inside)[2] if inside else self.state(tid, stretch, before), end - start
 
     def state(self, tid: int, stretch: Stretch, before: Stretch | None) -> str:
-        """The state in which it left the CPU, or the page that it had touched as the last thing that it did there, if nobody knows
+        """The call in which it left the CPU, or the state in which it did, or the page that it had touched as the last thing that it did there, if nobody knows
         for how long."""
+        left = self.left[tid]
+        at = bisect_right(left, stretch.start, key=lambda sleep: sleep[0]) - 1
+        if at >= 0 and left[at][0] >= (before.end if before else stretch.start):
+            if call := left[at][1]:
+                return f"system call {call}"
+            if stretch.state == "D":
+                return "page fault"
         if stretch.state == "D" and before and before.doing == "running":
             at = bisect_right(self.records[tid], (stretch.start, 2)) - 1
             if at >= 0 and before.start <= self.records[tid][at][0] and self.records[tid][at][1] == FAULT:

@@ -55,7 +55,7 @@ def table(trace: Trace, threads: Threads, paths: Paths, places: dict[int, Places
                     "blocked_ns": sum(ns for _, ns, _ in wakes),
                     "longest_ns": max(ns for _, ns, _ in wakes),
                     "dispatch_ns": sum(ns for _, _, ns in wakes),
-                    "mark": "exact",
+                    "mark": "exact" if kind != "thread" or trace.irqs else "lower bound",
                 }
             )
         )

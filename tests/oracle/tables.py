@@ -69,6 +69,19 @@ class Syscall(NamedTuple):
     seen: str
 
 
+class Sleep(NamedTuple):
+    ts: int
+    tid: int
+    call: str | None
+    until: int | None
+
+
+class Throttle(NamedTuple):
+    ts: int
+    dur: int
+    tid: int
+
+
 class Futex(NamedTuple):
     ts: int
     dur: int
@@ -212,6 +225,8 @@ class Trace:
     irqs: list[Irq]
     tasks: list[Task]
     syscalls: list[Syscall]
+    sleeps: list[Sleep]
+    throttles: list[Throttle]
     futexes: list[Futex]
     chains: list[Chain]
     samples: list[Sample]
@@ -247,6 +262,8 @@ class Trace:
             irqs=rows("irq", Irq),
             tasks=rows("task_events", Task),
             syscalls=rows("syscalls", Syscall),
+            sleeps=rows("sleeps", Sleep),
+            throttles=rows("throttles", Throttle),
             futexes=rows("futex_calls", Futex),
             chains=rows("call_chains", Chain),
             samples=rows("samples", Sample),

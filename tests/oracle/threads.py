@@ -266,11 +266,14 @@ class Walker:
                 self.shows_that_it_runs(tid, row, leaves_from(switches[at], tid))
         ended = self.now.state in DEAD
         if not ended:
-            # One that still runs by its last record does not, where another left its CPU.
-            period = self.cpus.at(self.now.cpu, self.now.start) if self.now.doing == "running" else None
-            missing = self.now.start if period and period.doubt else None
+            missing = self.now.start if self.has_left_unseen() else None
             self.turn(max(self.end, self.now.start), "unknown", -1, "", missing)
         return Timeline(self.stretches, self.delays, ended)
+
+    def has_left_unseen(self) -> bool:
+        """One that still runs by its last record does not, where another left its CPU."""
+        period = self.cpus.at(self.now.cpu, self.now.start) if self.now.doing == "running" else None
+        return bool(period and period.doubt)
 
     def turn(self, ts: int, doing: str, cpu: int, state: str, doubt_from: int | None = None) -> None:
         """Ends the current stretch, doubtful from a moment on, and begins another."""
@@ -360,7 +363,7 @@ class Walker:
         if self.now.doing == "running" and not lost:
             self.early = waking
         elif lost or self.now.doing in ("blocked", "unknown"):
-            missing = self.now.start if self.slept_after_all else None
+            missing = self.now.start if self.slept_after_all or self.has_left_unseen() else None
             self.turn(waking.ts, "dispatch", waking.target_cpu, self.now.state, missing)
             self.slept_after_all = False
             self.since = (waking.ts, "woken", waking)

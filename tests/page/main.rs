@@ -285,7 +285,7 @@ fn a_page_of_one_request_has_its_path_and_its_time() {
 fn a_page_is_of_the_sections_that_are_asked_for() {
     let (stage, page) = page_of("preload");
     let all = sections(&page);
-    assert_eq!((&*all[0], all.len() > 9), ("summary", true), "{all:?}");
+    assert_eq!((&*all[0], all.len() > 9), ("findings", true), "{all:?}");
     stage.agent(&["report", "trace", "waits", "locks", "--html", "page.html"]);
     let named: Vec<_> =
         sections(&page).into_iter().filter(|name| name != "timeline" && name != "trace").collect();

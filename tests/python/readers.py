@@ -160,7 +160,7 @@ def check_balance(trace):
 def check_meta(trace, rows):
     """`meta.json` agrees with the tables."""
     meta = json.loads((trace / "meta.json").read_text())
-    expect("meta.json: schema_version", meta["schema_version"], 7)
+    expect("meta.json: schema_version", meta["schema_version"], 8)
     for table, entry in meta["tables"].items():
         expect(f"meta.json: rows of {table}", entry["rows"], rows.get(table))
 

@@ -84,6 +84,31 @@ pub(crate) fn trace(dir: &Path, count: i32) {
         next_comm: "swapper/1".into(),
         next_prio: 120,
     });
+    table(dir, &mut meta, count, |i| Sleep {
+        ts: time(i),
+        cpu,
+        tid: Tid(101),
+        pid,
+        call: some(i).map(|_| "futex".into()),
+        file: some(i).map(|_| FileKind::Pipe),
+        argument: [some(i).map(i64::from), some(i).map(|_| -1), None, some(i).map(|_| i64::MIN)],
+        until: some(i).map(|_| (1 << 53) + 1),
+        word: some(i).map(|_| -2),
+        owner: some(i),
+    });
+    table(dir, &mut meta, count, |i| Throttle {
+        ts: time(i),
+        dur: 100,
+        cpu,
+        tid: Tid(101),
+        pid,
+        cgroup: some(i).map(|_| "web".into()),
+        cgroup_id: some(i).map(i64::from),
+        quota_ns: some(i).map(|_| 20_000_000),
+        period_ns: some(i).map(|_| 100_000_000),
+        measured: i % 2 == 0,
+        since_left: i % 2 == 0,
+    });
     table(dir, &mut meta, count, |i| SchedWaking {
         ts: time(i),
         cpu,

@@ -34,7 +34,7 @@ fn a_trace_is_brought_listed_and_removed() {
     stage.empty_trace("second");
     let large: Vec<u8> =
         (0..20_000_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
-    fs::write(stage.path("second/clock/part-00099.parquet"), &large).unwrap();
+    stage.enlarge("second", &large);
     stage.says(&["convert", "second", "--to", URL]);
 
     let traces = stage.traces(URL);
@@ -67,7 +67,7 @@ fn on_bad_days_nothing_is_lost_and_nothing_double() {
     let mut stage = Stage::new(server.address);
     stage.empty_trace("trace");
     // One in several pieces, too.
-    fs::write(stage.path("trace/clock/part-00099.parquet"), vec![7; 9 << 20]).unwrap();
+    stage.enlarge("trace", &[7; 9 << 20]);
     let trace = files(&stage.path("trace"));
     for (day, fate) in [Fate::CutBefore, Fate::CutWithin, Fate::Fail, Fate::FailAfter, Fate::Slow]
         .into_iter()

@@ -6,6 +6,8 @@ mod bring;
 mod engines;
 use ft_tests::files;
 mod fleet;
+mod liar;
+mod lies;
 mod memory;
 mod patience;
 mod proxy;

@@ -9,13 +9,13 @@ use crate::server::Server;
 use crate::stage::{Stage, URL};
 
 /// Bytes of data that the agent may have (setrlimit(2)): four pieces of 8 MiB on their way, and all the rest of it.
-const DATA_BYTES: u64 = 96 << 20;
+pub(crate) const DATA_BYTES: u64 = 96 << 20;
 
 /// Of each of as many files as go at once: any of them is more than that.
 const FILE_BYTES: u64 = 112 << 20;
 
 /// Runs the agent with no more data than this.
-fn within(bytes: u64, stage: &Stage, args: &[&str]) -> Output {
+pub(crate) fn within(bytes: u64, stage: &Stage, args: &[&str]) -> Output {
     let mut agent = stage.agent(args);
     let limit = libc::rlimit { rlim_cur: bytes, rlim_max: bytes };
     // SAFETY: a plain system call in the child, with a value of its own.

@@ -62,8 +62,8 @@ fn plain(line: &str) -> String {
     line.replace("%3D", "=").replace("%2F", "/")
 }
 
-/// Traces of several hosts.
-fn hosts(stage: &Stage, count: usize) -> Vec<String> {
+/// Traces of several hosts in a catalogue.
+pub(crate) fn hosts(stage: &Stage, url: &str, count: usize) -> Vec<String> {
     stage.stored_trace("preload", "trace");
     let meta = fs::read_to_string(stage.path("trace/meta.json")).unwrap();
     let (before, rest) = meta.split_once("\"host\": \"").unwrap();
@@ -71,9 +71,9 @@ fn hosts(stage: &Stage, count: usize) -> Vec<String> {
     for host in 0..count {
         let of_host = format!("{before}\"host\": \"h{host}\"{after}");
         fs::write(stage.path("trace/meta.json"), of_host).unwrap();
-        stage.says(&["convert", "trace", "--to", URL]);
+        stage.says(&["convert", "trace", "--to", url]);
     }
-    stage.traces(URL)
+    stage.traces(url)
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn analyze_gives_up_a_store_that_went_away_once_and_not_at_each_trace() {
     const TRACES: usize = 6;
     let Some(server) = Server::start() else { return };
     let mut stage = Stage::new(server.address);
-    let traces = hosts(&stage, TRACES);
+    let traces = hosts(&stage, URL, TRACES);
     // The catalogue is listed; then comes no more.
     let asked = Arc::new(AtomicUsize::new(0));
     let count = asked.clone();
@@ -111,7 +111,7 @@ fn analyze_gives_up_a_store_that_went_away_once_and_not_at_each_trace() {
 fn analyze_goes_on_where_a_store_fails_for_one_trace() {
     let Some(server) = Server::start() else { return };
     let mut stage = Stage::new(server.address);
-    let traces = hosts(&stage, 3);
+    let traces = hosts(&stage, URL, 3);
     let of_first = format!("{}/meta.json", traces[0]);
     let proxy =
         Proxy::start(server.address, move |_, line| match plain(line).contains(&of_first) {

@@ -6,6 +6,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use serde_json::Value;
+
 use crate::files::{Files, files};
 use crate::server::Server;
 
@@ -13,7 +15,7 @@ use crate::server::Server;
 pub(crate) const URL: &str = "s3://fleet/of/traces";
 
 /// Names in the bucket begin so.
-const PREFIX: &str = "of/traces/";
+pub(crate) const PREFIX: &str = "of/traces/";
 
 pub(crate) struct Stage {
     folder: tempfile::TempDir,
@@ -82,6 +84,22 @@ impl Stage {
     pub(crate) fn empty_trace(&self, name: &str) -> Files {
         self.says(&["record", "-k", "none", "-o", name, "--", "true"]);
         files(&self.path(name))
+    }
+
+    /// Makes a part of a trace larger, by bytes before its footer, which no reader looks at. The trace's manifest says so.
+    pub(crate) fn enlarge(&self, name: &str, by: &[u8]) {
+        let path = self.path(name).join("clock/part-00000.parquet");
+        let mut part = fs::read(&path).unwrap();
+        // At the end is the footer, its length in four bytes, and the format's name in four (parquet-format, README).
+        let (rest, end) = part.split_last_chunk::<8>().unwrap();
+        let [a, b, c, d, ..] = *end;
+        let before = rest.len() - u32::from_le_bytes([a, b, c, d]) as usize;
+        part.splice(before..before, by.iter().copied());
+        fs::write(&path, &part).unwrap();
+        let path = self.path(name).join("meta.json");
+        let mut meta: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+        meta["tables"]["clock"]["files"][0]["bytes"] = part.len().into();
+        fs::write(&path, meta.to_string()).unwrap();
     }
 
     /// A trace that was recorded once, not analysed.

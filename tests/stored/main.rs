@@ -4,9 +4,11 @@
 
 mod golden;
 mod narrow;
+mod pages;
 mod rename;
 mod stage;
 mod tables;
+mod whole;
 
 use ft_tests::gate;
 use ft_tests::oracle as recomputed;
@@ -21,8 +23,8 @@ fn check(recording: &str) {
 
     golden.text("convert.txt", &stage.agent(&["convert", "trace"]));
     golden.text("analyze.txt", &stage.agent(&["analyze", "trace"]));
-    golden.json("meta.json", &stage.file("meta.json"));
-    golden.json("analysis.json", &stage.file("analysis.json"));
+    golden.json("meta.json", &stage.json_without_parts("meta.json"));
+    golden.json("analysis.json", &stage.json_without_parts("analysis.json"));
     golden.tables("tables.txt", &tables::of(&stage.trace()));
 
     let mut reports = Vec::new();

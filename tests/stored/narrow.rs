@@ -13,6 +13,7 @@ const ENOUGH: &str = "1000";
 /// All reports, those that are not printed unless they are asked for among them.
 fn reports(stage: &Stage, columns: &str) -> String {
     let all = [
+        "findings",
         "summary",
         "locks",
         "waits",

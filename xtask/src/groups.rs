@@ -103,6 +103,7 @@ pub(crate) const GROUPS: [Group; 10] = [
         name: "hostile",
         what: "attacks on an agent that is root, by programs of another user",
         programs: &["tests hostile"],
+        packages: &[JUDGES],
         ..NOTHING
     },
     Group {
@@ -166,6 +167,7 @@ pub(crate) const QUICK: &[&str] = &[
     "ft-user dropped_rights",
     "ft-user dynamic",
     "ft-user dynamic_full",
+    "ft-user faults",
     "ft-user forbid_unsafe",
     "ft-user forbidden_tsc",
     "ft-user fork",
@@ -173,6 +175,7 @@ pub(crate) const QUICK: &[&str] = &[
     "ft-user full_ring",
     "ft-user functions",
     "ft-user gone_threads",
+    "ft-user lease",
     "ft-user left_event",
     "ft-user left_reading",
     "ft-user lock_api",

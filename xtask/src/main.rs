@@ -4,6 +4,7 @@ mod apt;
 mod bench;
 mod build;
 mod build_ebpf;
+mod cases;
 mod checks;
 mod features;
 mod framed_python;
@@ -18,6 +19,8 @@ mod packages;
 mod paper;
 mod programs;
 mod proofs;
+#[cfg(test)]
+mod prose;
 mod python;
 mod report;
 mod roots;
@@ -45,6 +48,7 @@ cargo xtask COMMAND
                         programs, truth, hostile, readers, page, fleet, kernels, papers, packages (--list says what they are), or
                         --all of them (`--within MINUTES`: what has not begun by then is named, and does not run); what they
                         install is asked for on a terminal. `-- ARGS` go to `cargo test`
+  cases [NAME]…         record programs that know why they are slow, and see if the first screen says it (tests/cases; --agent FILE)
   bench [ROW]…          measure the cost table beside other tracers; a whole run writes it (--quick)
   paper [ID]…           run the papers' experiments again, and write papers/README.md (--list, --scale)
   kernels [VERSION]…    download, boot and test other kernels, in QEMU (5.10 6.1 6.1-rt 6.12 7 7-rt; --cpus N)
@@ -56,6 +60,7 @@ cargo xtask COMMAND
   compare-rates         measure how often `compare` errs and what it finds, with hundreds of recordings
   miri                  run the tests of the rings under Miri, where it is installed
   fuzz [TARGET]…        run the fuzz targets, ten minutes each (FT_FUZZ_SECONDS)
+  damage                read 10,000 damaged libraries and maps of compilers for their names, and damaged spools (FT_DAMAGED)
   package               package the crates and, for Debian, the agent, and try that (--quick: of a debug build)
   setup                 install what building and testing need, and say so first (--dry-run: only say it)
   build                 set up, then build the BPF object and the agent
@@ -82,6 +87,7 @@ fn run(args: &[String]) -> Result<ExitCode> {
     match command {
         "run-agent" => return run_agent::run(after_dashes(rest)),
         "test" => test::main(rest)?,
+        "cases" => cases::run(rest)?,
         "bench" => bench::run(rest)?,
         "paper" => paper::run(rest)?,
         "kernels" => kernels::run(rest)?,
@@ -104,6 +110,10 @@ fn run(args: &[String]) -> Result<ExitCode> {
             proofs::miri()?;
         }
         "fuzz" => proofs::fuzz(rest)?,
+        "damage" => {
+            no_arguments(command, rest)?;
+            proofs::damage()?;
+        }
         "package" => {
             setup::run(setup::PACKAGING);
             match rest {

@@ -1,4 +1,4 @@
-//! `cargo xtask stress`, `sanitize`, `compare-rates`, `miri` and `fuzz`: proofs that need much time, or more than stable Rust.
+//! `cargo xtask stress`, `sanitize`, `compare-rates`, `miri`, `damage` and `fuzz`: proofs that need much time, or more than stable Rust.
 //!
 //! What a tool that is missing would have shown is not shown: each says so, and ends with an error, so
 //! that nobody takes a run that did not happen for one that passed.
@@ -151,6 +151,31 @@ pub(crate) fn miri() -> Result<()> {
                 .env("CARGO_TARGET_DIR", target_dir().join("miri"))
                 .args(["miri", "test", "--package", "ft-user", "--lib", "--"])
                 .args(["ring::", "reader::", "shared_ring::", "directory::"]),
+        )?;
+    }
+    Ok(())
+}
+
+/// Tests that damage files by chance.
+const DAMAGED: [&str; 2] = [
+    "convert::names::tests::a_damaged_library_costs_its_own_names_alone",
+    "spool::tests::damage_hides_its_chunk_and_what_it_hides_is_counted",
+];
+
+/// 10,000 damaged libraries and maps of compilers, read by a process without rights, and as many damaged spools; or `FT_DAMAGED` times a
+/// hundred of each. The tests run one by one: the memory of one is not that of another.
+///
+/// # Errors
+///
+/// The first finding.
+pub(crate) fn damage() -> Result<()> {
+    let factor = std::env::var("FT_DAMAGED").unwrap_or_else(|_| "100".into());
+    for test in DAMAGED {
+        step(
+            cargo()
+                .env("FT_DAMAGED", &factor)
+                .args(["test", "--package", "ft-trace", "--release", "--lib", "--"])
+                .args(["--nocapture", test]),
         )?;
     }
     Ok(())

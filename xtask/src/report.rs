@@ -4,7 +4,7 @@ use std::{fmt::Write as _, time::Instant};
 
 use anyhow::{Result, bail};
 
-use crate::programs::Ended;
+use crate::programs::{Ended, MOST_FLAKY};
 
 /// A group of tests.
 #[derive(Debug, Default)]
@@ -15,6 +15,8 @@ pub(crate) struct Row {
     pub(crate) seconds: u64,
     /// What failed, with what it said.
     failures: Vec<String>,
+    /// How many tests failed and passed when they ran again, and what they said.
+    flaky: Vec<(usize, String)>,
     /// What did not run, because the time was over.
     not_run: Vec<String>,
     /// What its time went to, where that is no program of tests.
@@ -28,13 +30,15 @@ impl Row {
 
     /// Adds what came of a program of tests.
     pub(crate) fn add(&mut self, ended: &Ended) {
-        let Ended { name, tests: (passed, failed), error, ran, .. } = ended;
+        let Ended { name, tests: (passed, failed), error, ran, flaky, .. } = ended;
         if !ran {
             self.not_run(name);
         }
         self.passed += passed;
         self.failed += failed;
-        self.failures.extend(error.iter().map(|error| format!("{name}: {error}")));
+        let told = |why: &str| format!("{name}: {why}");
+        self.failures.extend(error.as_deref().map(told));
+        self.flaky.extend(flaky.iter().map(|(tests, why)| (*tests, told(why))));
     }
 
     /// Adds a check that is no program of tests.
@@ -82,16 +86,24 @@ impl Report {
     ///
     /// # Errors
     ///
-    /// When a test failed, or none ran.
+    /// When a test failed, more than [a few](MOST_FLAKY) passed only when they ran again, or none ran.
     pub(crate) fn print(&self) -> Result<()> {
         let (passed, failed) = self.sum();
         let not_run: usize = self.rows.iter().map(|row| row.not_run.len()).sum();
+        let flaky: usize =
+            self.rows.iter().flat_map(|row| &row.flaky).map(|(tests, _)| tests).sum();
         println!("{}{}\n{passed} passed, {failed} failed", self.failures(), self.table());
         if not_run > 0 {
             println!("NOT RUN, for there was no time left: {not_run}; they are named above");
         }
+        if flaky > 0 {
+            println!("FLAKY, failed and then passed alone: {flaky}; they are named above");
+        }
         match (passed, failed) {
             (0, 0) => bail!("no test ran"),
+            (_, 0) if flaky > MOST_FLAKY => {
+                bail!("too many tests are flaky; they are named above")
+            }
             (_, 0) => Ok(()),
             _ => bail!("tests failed; they are named above"),
         }
@@ -107,6 +119,9 @@ impl Report {
         for row in &self.rows {
             for failure in &row.failures {
                 let _ = writeln!(text, "failed in {}: {failure}", row.group);
+            }
+            for (_, failure) in &row.flaky {
+                let _ = writeln!(text, "FLAKY in {}: {failure}", row.group);
             }
             for name in &row.not_run {
                 let _ = writeln!(text, "NOT RUN in {}: {name}", row.group);
@@ -140,6 +155,7 @@ mod tests {
             seconds: 3,
             error: error.map(str::to_owned),
             ran: true,
+            flaky: None,
         };
         quick.add(&ended((23, 0), None));
         let mut page = Row { seconds: 7, ..Row::new("page") };
@@ -163,6 +179,16 @@ mod tests {
         report.rows[0].add(&late);
         assert!(report.failures().starts_with("NOT RUN in quick: tests cli\n"));
         assert_eq!(report.sum(), (25, 2));
+
+        let flaky = Ended { flaky: Some((1, "why".into())), ..ended((4, 0), None) };
+        let mut report = Report::default();
+        for number in 1..=MOST_FLAKY + 1 {
+            let mut row = Row::new("truth");
+            row.add(&flaky);
+            report.rows.push(row);
+            assert_eq!(report.print().is_ok(), number <= MOST_FLAKY);
+        }
+        assert!(report.failures().starts_with("FLAKY in truth: tests cli: why\n"));
         Report::default().print().expect_err("nothing ran");
     }
 }

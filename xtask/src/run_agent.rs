@@ -42,8 +42,14 @@ pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
     let is_demo = !has_option(args, SUBJECTS);
     let mut record = Command::new(build::agent(&mut steps, Profile::Quick, is_demo)?);
     record.arg("record");
-    if let Some(page) = page(args) {
+    // The page lies in the trace, so it is decided here where that goes.
+    let free = next(Path::new("."));
+    let own = args.split(|arg| arg == "--").next().unwrap_or_default();
+    if let Some(page) = page(args, &free) {
         record.arg("--html").arg(page);
+    }
+    if !is_demo && !has_option(own, &["-o", "--output"]) {
+        record.arg("-o").arg(&free);
     }
     record.args(args);
     if is_demo {
@@ -62,8 +68,21 @@ pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
 /// Arguments of `record` that say what is recorded, or that nothing is.
 const SUBJECTS: &[&str] = &["--", "-p", "--pid", "--cgroup", "-a", "--all", "-h", "--help"];
 
-/// Where the page goes, unless the arguments say, or there will be none.
-fn page(args: &[String]) -> Option<PathBuf> {
+/// The next of `trace`, `trace-2`, `trace-3` and so on, behind all that are there: `ft-agent report` takes the last for the newest.
+fn next(within: &Path) -> PathBuf {
+    let entries = fs::read_dir(within).into_iter().flatten().flatten();
+    let number = |entry: fs::DirEntry| match entry.file_name().to_str()?.strip_prefix("trace")? {
+        "" => Some(1),
+        rest => rest.strip_prefix('-')?.parse::<u32>().ok(),
+    };
+    match entries.filter_map(number).max() {
+        None => "trace".into(),
+        Some(last) => format!("trace-{}", last.saturating_add(1)).into(),
+    }
+}
+
+/// Where the page goes, unless the arguments say, or there will be none; `free` is the directory of a trace that has no name.
+fn page(args: &[String], free: &Path) -> Option<PathBuf> {
     let own = args.split(|arg| arg == "--").next().unwrap_or_default();
     let without = ["--html", "--no-convert", "-h", "--help"];
     if has_option(own, &without) {
@@ -79,7 +98,7 @@ fn page(args: &[String]) -> Option<PathBuf> {
         }
     }
     let is_demo = !has_option(args, SUBJECTS);
-    let usual = || if is_demo { root().join("trace/demo") } else { "trace".into() };
+    let usual = || if is_demo { root().join("trace/demo") } else { free.to_owned() };
     Some(dir.unwrap_or_else(usual).join("report.html"))
 }
 
@@ -114,16 +133,30 @@ mod tests {
     fn the_page_lies_in_the_trace() {
         let page = |line: &str| {
             let args: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-            page(&args)
+            page(&args, Path::new("trace-2"))
         };
         for line in ["-o x -- ls", "-ox -- ls", "--output x -- ls -o y", "--output=x -d 3s"] {
             assert_eq!(page(line), Some("x/report.html".into()), "{line}");
         }
-        assert_eq!(page("-- ls"), Some("trace/report.html".into()));
+        assert_eq!(page("-- ls"), Some("trace-2/report.html".into()));
         assert_eq!(page(""), Some(root().join("trace/demo/report.html")));
         for line in ["--html a -- ls", "--html=a", "--no-convert -- ls", "--help"] {
             assert_eq!(page(line), None, "{line}");
         }
+    }
+
+    #[test]
+    fn a_recording_without_a_name_goes_where_there_is_none() {
+        let dir = std::env::temp_dir().join(format!("ft-free-{}", std::process::id()));
+        fs::create_dir(&dir).unwrap();
+        for name in ["trace", "trace-2", "trace-3"] {
+            assert_eq!(next(&dir), PathBuf::from(name));
+            fs::create_dir(dir.join(name)).unwrap();
+        }
+        // What lies between two is older than the second.
+        fs::remove_dir(dir.join("trace-2")).unwrap();
+        assert_eq!(next(&dir), PathBuf::from("trace-4"));
+        fs::remove_dir_all(dir).unwrap();
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use ft_agent::collect::arrivals::{Arrival, Intake};
 use ft_agent::control;
-use ft_agent::control::registration::{Server, listener};
+use ft_agent::control::registration::{Door, Server, listener};
 use ft_user::layout::{Hello, MAGIC, VERSION};
 use libfuzzer_sys::fuzz_target;
 use rustix::net::{
@@ -31,7 +31,7 @@ fn fixture() -> &'static Fixture {
     FIXTURE.get_or_init(|| {
         let dir = tempfile::tempdir().unwrap().keep();
         let path = dir.join("agent.sock");
-        let listeners = vec![listener(&path).unwrap()];
+        let listeners = vec![(listener(&path).unwrap(), Door::Default)];
         let (tell, told) = channel();
         let serve = async move {
             let intake = Intake::new(1 << 16, Handle::current());
@@ -42,7 +42,6 @@ fn fixture() -> &'static Fixture {
         };
         std::thread::spawn(|| control::run(serve));
         let intake = told.recv().unwrap();
-        intake.wake(std::thread::current());
         let address = SocketAddrUnix::new(&path).unwrap();
         let file = tempfile::tempfile().unwrap().into();
         Fixture { address, intake, file }

@@ -5,6 +5,9 @@ use std::fs;
 use ft_trace::spool::frame::{ClockSample, HostClock};
 
 /// PTP clocks that are noted.
+///
+/// Limit: cannot be reached on any existing host; beyond it, some are not named. Their time is not read.
+/// Shown by: no figure: their time is not read.
 const MAX_PTP_CLOCKS: usize = 64;
 
 /// Takes one sample, and asks the kernel for its time of day; about a microsecond more than [`sample`](super::sample()).

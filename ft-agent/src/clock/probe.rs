@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::sample::sample;
+use crate::inherited;
 use crate::threads;
 use ft_trace::clock::{ClockError, check};
 use ft_trace::spool::frame::ClockSample;
@@ -33,7 +34,8 @@ pub enum Agreement {
 ///
 /// [`ClockError::Backwards`] or [`ClockError::Unsynchronised`].
 pub fn probe(patience: Duration) -> Result<Agreement, ClockError> {
-    let Ok(allowed) = sched_getaffinity(None) else { return Ok(Agreement::NotKnown) };
+    let allowed = inherited::cpus().map_or_else(|| sched_getaffinity(None), Ok);
+    let Ok(allowed) = allowed else { return Ok(Agreement::NotKnown) };
     let cpus: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu)).collect();
     let count = cpus.len();
     let (sender, samples) = mpsc::channel();

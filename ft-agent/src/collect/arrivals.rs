@@ -5,7 +5,6 @@
 //! registration one of the [`Places`], each process one look at a time.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::thread::Thread;
 
 use tokio::runtime::Handle;
 
@@ -15,12 +14,19 @@ use super::refusals::Refusals;
 use super::shares::Places;
 use crate::control::looks::Looks;
 use crate::control::registration::Registration;
+use crate::threads::Bell;
 use ft_trace::spool::mapping::Mappings;
 
 /// Registrations at once at most, those that wait and those that are recorded.
+///
+/// Limit: each refusal is named in a warning of the trace, with the reason; beyond 64 users and reasons, all further
+/// ones as one.
+/// Shown by: the tests beside each; `tests/hostile/`.
 const MAX_SOURCES: usize = 16 << 10;
 
 /// Clients that have not spoken yet, at most.
+///
+/// Limit: as `MAX_SOURCES`.
 const MAX_CLIENTS: usize = 1 << 10;
 
 /// For the collecting thread.
@@ -43,7 +49,7 @@ pub enum Arrival {
 #[derive(Debug)]
 pub struct Intake {
     queue: Mutex<FairQueue<Arrival>>,
-    collector: OnceLock<Thread>,
+    collector: OnceLock<Bell>,
     /// One for each registration, until the process is not recorded any more.
     pub places: Places,
     /// Clients that may be silent at once.
@@ -73,8 +79,8 @@ impl Intake {
         })
     }
 
-    /// Who is woken when something has come.
-    pub fn wake(&self, collector: Thread) {
+    /// What is rung when something has come.
+    pub fn wake(&self, collector: Bell) {
         // Set once, by who has started it.
         let _ = self.collector.set(collector);
     }
@@ -83,7 +89,7 @@ impl Intake {
     pub fn push(&self, user: u32, arrival: Arrival) {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner).push(user, arrival);
         if let Some(collector) = self.collector.get() {
-            collector.unpark();
+            collector.ring();
         }
     }
 

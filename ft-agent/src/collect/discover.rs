@@ -23,6 +23,8 @@ use super::numbers::Numbers;
 pub(super) const MEMFD_LINK: &str = "/memfd:feather-trace (deleted)";
 
 /// Longest text that is taken from `/proc`, bytes.
+///
+/// Limit: as `MAX_REPLY_BYTES` of `socket.rs`.
 const MAX_TEXT: usize = 4096;
 
 /// A process that runs, held so that its number cannot be reused unseen.
@@ -161,12 +163,18 @@ pub fn comm(pid: i32, tid: i32) -> Option<String> {
 }
 
 /// Most copies of the tracer in one process: usual are one or two.
+///
+/// Limit: the attachment is refused, with the reason; if more appear later, they are named like the others above.
+/// Shown by: `copies_of_the_tracer_are_bounded`.
 const MAX_MEMFDS: usize = 64;
+
+/// Which memfd: device and inode. Those of huge pages are counted apart, and can have the inodes of others.
+type MemfdKey = ((u32, u32), u64);
 
 /// A memfd of the tracer that a process has mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct MappedMemfd {
-    inode: u64,
+    key: MemfdKey,
     /// One of its mappings.
     addresses: (u64, u64),
 }
@@ -179,18 +187,20 @@ fn mapped(maps: &str) -> impl Iterator<Item = MappedMemfd> {
         // Addresses, rights, offset, device, inode (proc_pid_maps(5)).
         let mut fields = line.split_ascii_whitespace();
         let (start, end) = fields.next()?.split_once('-')?;
-        let inode = fields.nth(3)?.parse().ok()?;
+        let (major, minor) = fields.nth(2)?.split_once(':')?;
+        let device = |text| u32::from_str_radix(text, 16).ok();
+        let key = ((device(major)?, device(minor)?), fields.next()?.parse().ok()?);
         let number = |text| u64::from_str_radix(text, 16).ok();
-        let found = MappedMemfd { inode, addresses: (number(start)?, number(end)?) };
-        let is_new = !known.contains(&inode);
-        known.push(inode);
+        let found = MappedMemfd { key, addresses: (number(start)?, number(end)?) };
+        let is_new = !known.contains(&key);
+        known.push(key);
         is_new.then_some(found)
     })
 }
 
 /// The inodes of the memfds of tracers that these mappings show.
 pub(super) fn tracers(maps: &str) -> impl Iterator<Item = u64> {
-    mapped(maps).map(|memfd| memfd.inode)
+    mapped(maps).map(|memfd| memfd.key.1)
 }
 
 /// Whether a process embeds `ft-user` and has started it.
@@ -213,32 +223,48 @@ pub fn is_traceable(pid: i32) -> io::Result<bool> {
 ///
 /// When `/proc/PID/fd` may not be read, the process is gone, it has more than 64, or none of those that it has mapped can be opened.
 pub fn memfds(pid: i32) -> io::Result<Vec<File>> {
-    let mut found: Vec<(u64, File)> = Vec::new();
+    let mut found = Found::default();
     let memory = Memory::of_the_kernel()?;
     for entry in fs::read_dir(format!("/proc/{pid}/fd"))? {
         let path = entry?.path();
-        // Descriptors come and go while we look.
         if fs::read_link(&path).is_ok_and(|target| target == Path::new(MEMFD_LINK)) {
-            match memory.open(&path, &found) {
-                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-                opened => found.extend(opened?),
-            }
+            let opened = memory.open(&path, &found.memfds);
+            found.take(opened)?;
         }
     }
-    let mut refused = None;
     for memfd in mapped(&maps::read(pid)?) {
-        if found.iter().all(|(known, _)| *known != memfd.inode) {
+        if found.memfds.iter().all(|(known, _)| *known != memfd.key) {
             let (start, end) = memfd.addresses;
             let path = format!("/proc/{pid}/map_files/{start:x}-{end:x}");
-            match memory.open(Path::new(&path), &found) {
-                Ok(opened) => found.extend(opened),
-                Err(e) => refused = Some(e),
-            }
+            let opened = memory.open(Path::new(&path), &found.memfds);
+            found.take(opened.map_err(unopened))?;
         }
     }
-    match refused {
-        Some(e) if found.is_empty() => Err(unopened(e)),
-        _ => Ok(found.into_iter().map(|(_, file)| file).collect()),
+    match found.refused {
+        Some(e) if found.memfds.is_empty() => Err(e),
+        _ => Ok(found.memfds.into_iter().map(|(_, file)| file).collect()),
+    }
+}
+
+/// What a look at a process has found, and why the last of those could not be opened that were not.
+#[derive(Default)]
+struct Found {
+    memfds: Vec<(MemfdKey, File)>,
+    refused: Option<io::Error>,
+}
+
+impl Found {
+    /// One that cannot be opened costs no other; what is not there any more was closed or unmapped while we look.
+    fn take(&mut self, opened: io::Result<Option<(MemfdKey, File)>>) -> io::Result<()> {
+        match opened {
+            Ok(opened) => self.memfds.extend(opened),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(e) => self.refused = Some(e),
+        }
+        match self.memfds.len() {
+            ..=MAX_MEMFDS => Ok(()),
+            _ => Err(io::Error::other("it has more copies of the tracer than 64")),
+        }
     }
 }
 
@@ -259,20 +285,21 @@ impl Memory {
 
     /// The memfd behind a link in `/proc`, if it is not among those that were `found`. Anything may have its name
     /// (memfd_create(2), open_tree(2)): what is no memory is not opened, and what blocks is not waited for.
-    fn open(&self, path: &Path, found: &[(u64, File)]) -> io::Result<Option<(u64, File)>> {
+    fn open(
+        &self,
+        path: &Path,
+        found: &[(MemfdKey, File)],
+    ) -> io::Result<Option<(MemfdKey, File)>> {
         let held = ForeignFile::behind(path)?;
         let Some(facts) = held.facts() else { return Ok(None) };
         let is_memory = facts.key.device == self.device || held.file_system() == Some(HUGE_PAGES);
-        let inode = facts.key.inode;
-        if !is_memory || found.iter().any(|(known, _)| *known == inode) {
+        let key = (facts.key.device, facts.key.inode);
+        if !is_memory || found.iter().any(|(known, _)| *known == key) {
             return Ok(None);
-        }
-        if found.len() == MAX_MEMFDS {
-            return Err(io::Error::other("it has more copies of the tracer than 64"));
         }
         match held.open_to_write() {
             Err(Errno::WOULDBLOCK) => Ok(None),
-            opened => Ok(Some((inode, opened?))),
+            opened => Ok(Some((key, opened?))),
         }
     }
 }
@@ -311,9 +338,20 @@ pub(crate) fn start_time(stat: &str) -> Option<u64> {
     stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
 }
 
+/// All processes that `/proc` shows.
+pub fn processes() -> impl Iterator<Item = i32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// The number of the parent, in the text of `/proc/PID/stat`.
+pub(crate) fn parent(stat: &str) -> Option<i32> {
+    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+}
+
 /// The last of the numbers in `NSpid` of `/proc/PID/status`, one for each PID namespace from ours inwards;
 /// `None` when there is no other than ours.
-pub(super) fn inner(status: &str) -> Option<i32> {
+pub(crate) fn inner(status: &str) -> Option<i32> {
     let line = status.lines().find_map(|l| l.strip_prefix("NSpid:"))?;
     line.split_whitespace().skip(1).last()?.parse().ok()
 }
@@ -328,16 +366,20 @@ pub(super) fn users(status: &str) -> [u32; 4] {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
     use std::os::unix::fs::MetadataExt;
     use std::os::unix::process::CommandExt;
     use std::process::Command;
 
+    use rustix::io::{FdFlags, fcntl_setfd};
+
     use super::*;
 
     #[test]
-    fn start_times() {
+    fn parents_and_start_times() {
         let stat = "12 (a) b) (c) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4242 20 21";
         assert_eq!(start_time(stat), Some(4242));
+        assert_eq!(parent(stat), Some(1));
         assert_eq!(start_time("12 (short) S 1 2"), None);
         assert_eq!(start_time(""), None);
     }
@@ -390,11 +432,45 @@ mod tests {
 7f10-7f20 rw-s 00000000 00:01 77                     /memfd:other (deleted)
 7f20-7f30 rw-s 00501000 00:01 77                     /memfd:feather-trace (deleted)
 x-7f40 rw-s 00000000 00:01 79                        /memfd:feather-trace (deleted)
+7f30-7f40 rw-s 00000000 00:11 77                     /memfd:feather-trace (deleted)
 7f40-7f50 rw-s 00000000 00:01 78                     /memfd:feather-trace (deleted)
 7f50-7f60 rw-s 00000000 00:01";
-        let found: Vec<_> = mapped(maps).map(|found| (found.inode, found.addresses)).collect();
-        assert_eq!(found, [(77, (0x7f00, 0x7f10)), (78, (0x7f40, 0x7f50))]);
+        let found: Vec<_> = mapped(maps).map(|found| (found.key, found.addresses)).collect();
+        let (plain, huge) = ((0, 1), (0, 0x11));
+        assert_eq!(
+            found,
+            [
+                ((plain, 77), (0x7f00, 0x7f10)),
+                ((huge, 77), (0x7f30, 0x7f40)),
+                ((plain, 78), (0x7f40, 0x7f50)),
+            ]
+        );
         assert_eq!(mapped("").next(), None);
+    }
+
+    /// Nobody may open for writing what is executed (open(2), ETXTBSY): here a program in a memfd of the tracer's name.
+    #[test]
+    fn a_memfd_that_cannot_be_opened_costs_no_other() {
+        let found = |others: usize| {
+            let named = || memfd_create(c"feather-trace", MemfdFlags::CLOEXEC).unwrap();
+            let executed = named();
+            let sleep = fs::read("/bin/sleep").unwrap();
+            File::from(executed.try_clone().unwrap()).write_all(&sleep).unwrap();
+            let others: Vec<OwnedFd> = (0..others).map(|_| named()).collect();
+            let mut program = Command::new(format!("/proc/self/fd/{}", executed.as_raw_fd()));
+            let keep = move || {
+                let mut all = others.iter().chain([&executed]);
+                all.try_for_each(|fd| Ok(fcntl_setfd(fd, FdFlags::empty())?))
+            };
+            // SAFETY: between fork and exec it makes system calls only.
+            unsafe { program.arg0("sleep").arg("1000").pre_exec(keep) };
+            let mut running = program.spawn().unwrap();
+            let found = memfds(running.id() as i32).map(|memfds| memfds.len());
+            running.kill().and_then(|()| running.wait()).unwrap();
+            found.map_err(|error| error.kind())
+        };
+        assert_eq!(found(2), Ok(2));
+        assert_eq!(found(0), Err(io::ErrorKind::ExecutableFileBusy));
     }
 
     /// What has the name may be anything: here a file in `/dev/shm`.

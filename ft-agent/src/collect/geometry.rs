@@ -12,6 +12,8 @@ use ft_user::layout::{
 };
 
 /// Largest shared ring that is accepted, in slots: 128 MiB.
+///
+/// Limit: as `MAX_RINGS` of `layout.rs`.
 const MAX_SHARED_SLOTS: u32 = 1 << 20;
 
 /// The parts of one memfd; see the picture in [`ft_user::layout`].

@@ -46,9 +46,14 @@ use changed::Watched;
 pub use changed::{Changed, ChangedSite};
 
 /// Files whose build ids are kept; then the cache starts anew.
+///
+/// Limit: as `MAX_MAPS_BYTES` of `proof.rs`.
 const MAX_FILES: usize = 4096;
 
 /// Threads that are named when a process is found; the others when they claim a ring.
+///
+/// Limit: the others have their name only from their first event or switch on.
+/// Shown by: `of_very_many_threads_the_first_are_named`; no figure, since who does anything has its name from that.
 const MAX_THREADS: usize = 4096;
 
 /// What one look has found.
@@ -244,7 +249,7 @@ impl Inspected {
         self.known().objects.clear();
     }
 
-    /// Switches on from outside what of `triggers` matches, until [`Inspected::disable`].
+    /// Switches on from outside what of `triggers` matches, until [`Inspected::look_last`].
     pub fn enable(&self, triggers: &[(String, u64)], globs: &[String]) -> Found {
         let mut known = self.known();
         let opened = match known.remote.take() {
@@ -267,9 +272,19 @@ impl Inspected {
         Found { refused, ..Found::default() }
     }
 
-    /// Switches off again what [`Inspected::enable`] has switched on.
-    pub fn disable(&self) {
-        drop(self.known().remote.take());
+    /// The last look of [`Inspected::look_for`], behind which all sites are off that are on for an agent: those that
+    /// [`Inspected::enable`] has switched on, that the process has when it registered, and that an agent has left which was killed.
+    pub fn look_last(&self, files: &BuildIds, globs: &[String]) -> Found {
+        let opened = self.known().remote.take().or_else(|| Remote::open(self.pid).ok());
+        // First: a site that is off misses nothing.
+        let found = self.look_for(files, globs);
+        if let Some(mut remote) = opened {
+            match found.left {
+                true => remote.leave(),
+                false => remote.adopt(self.known().watched.triggers()),
+            }
+        }
+        found
     }
 
     /// It is not recorded any more: what is switched on stays so, and dies with it.

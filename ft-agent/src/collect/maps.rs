@@ -1,5 +1,6 @@
 //! `/proc/PID/maps`: where the program text of a process lies. Its names are whatever the process likes, so this must
-//! neither panic nor read without end: ARCHITECTURE.md says why no library does it.
+//! neither panic nor read without end. No library does that: the crate `procfs` reads a list of mappings to its end, gives up
+//! all of it if one name is not UTF-8, and panics where it cuts names like `/SYSV…`. Here a malformed line is left out.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -9,9 +10,13 @@ use ft_trace::spool::mapping::Mapping;
 use ft_trace::vdso;
 
 /// Longest file that is taken, bytes: a process can make as many mappings as its limits allow.
+///
+/// Limit: as `MAX_MAPS_BYTES` of `proof.rs`.
 pub(super) const MAX_MAPS_BYTES: u64 = 4 << 20;
 
 /// Most mappings that are taken; large programs have some hundreds. Addresses in the others have no names.
+///
+/// Limit: as `MAX_MAPS_BYTES` of `proof.rs`.
 const MAX_MAPPINGS: usize = 4096;
 
 /// The text of `/proc/PID/maps`, or the beginning of one that is very long. A file's name may be any bytes:

@@ -14,9 +14,15 @@ use std::time::Instant;
 use super::discover::{inner, read, threads};
 
 /// Files that are read at once, at most: as many threads can begin together.
+///
+/// Limit: such a thread is listed under minus its own number, unless the kernel's records give its number; a warning
+/// says how many are.
+/// Shown by: `what_is_asked_for_without_end_costs_a_bounded_number_of_files`.
 const BURST: f64 = 4096.0;
 
 /// Files that are read in a second in the long run.
+///
+/// Limit: as `BURST`.
 const PER_SECOND: f64 = 1024.0;
 
 /// Threads that can be listed for the price of a file.

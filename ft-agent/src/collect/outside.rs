@@ -32,21 +32,34 @@ use ft_user::site;
 use super::maps;
 
 /// Most objects of a process that are looked at.
+///
+/// Limit: as `MAX_SITES`.
 const MAX_OBJECTS: usize = 1 << 12;
 
 /// Most bytes of notes of an object that are read; usual are some 100.
+///
+/// Limit: as `MAX_SITES`.
 const MAX_NOTES_BYTES: u64 = 64 << 10;
 
 /// Most sections of an object that are looked at; usual is one.
+///
+/// Limit: as `MAX_SITES`.
 const MAX_SECTIONS: usize = 16;
 
 /// Most program headers of an object; usual are 10 to 14.
+///
+/// Limit: as `MAX_SITES`.
 const MAX_HEADERS: usize = 64;
 
 /// Most sites of a process, good ones or not. What is beyond is not looked for.
+///
+/// Limit: further sites are not listed and cannot be switched from outside; no figure depends on it.
+/// Shown by: not shown: no figure.
 pub const MAX_SITES: usize = 1 << 16;
 
 /// Most bytes of text of all of them: one description can serve many triggers.
+///
+/// Limit: as `MAX_SITES`.
 const MAX_TEXT_BYTES: usize = 16 << 20;
 
 // elf(5), the 64-bit forms.

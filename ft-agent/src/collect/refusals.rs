@@ -8,6 +8,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use ft_trace::spool::frame::Refused;
 
 /// Users and kinds that are told apart; what is beyond is counted as one.
+///
+/// Limit: as `MAX_SOURCES` of `arrivals.rs`.
 const MAX_KINDS: usize = 64;
 
 /// What stands for several users, and for several kinds.

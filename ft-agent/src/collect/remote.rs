@@ -3,7 +3,8 @@
 //! Rule: a byte is written only at an address that the process itself declared (in its directory, or by
 //! a note: [`super::outside`]), that lies in a mapping which the kernel says is executable, and where
 //! the bytes of a trigger stand ([`ft_user::patch::Text`] checks that). The process is not stopped and
-//! no thread enters it. A recording leaves on afterwards what was on before.
+//! no thread enters it. A recording leaves on afterwards what the program or its user has switched on. What is on for an agent
+//! shows in the trigger ([`ft_user::layout::TRIGGER_LENT`]); so what an agent has left that was killed is switched off by the next.
 //!
 //! The memory that is opened stays that of one program, also when the process goes on to another one by
 //! `exec`. So whoever opens it first and then looks where triggers are ([`Remote::enable_found`]) can at worst
@@ -42,6 +43,22 @@ impl Place {
         match self {
             Place::Trigger(address) => address,
             Place::Sled(sled) => sled.address,
+        }
+    }
+
+    /// Switches it on for an agent.
+    fn lend(self, text: &mut Text) -> Result<bool, PatchError> {
+        match self {
+            Place::Trigger(address) => text.lend(address),
+            Place::Sled(sled) => text.set_sled(sled, true),
+        }
+    }
+
+    /// Switches it off if it is on for an agent, as every sled may be.
+    fn take_back(self, text: &mut Text) -> Result<bool, PatchError> {
+        match self {
+            Place::Trigger(address) => text.take_back(address),
+            Place::Sled(sled) => text.set_sled(sled, false),
         }
     }
 
@@ -92,7 +109,7 @@ impl Remote {
 
     /// Switches on every trigger whose name matches one of the globs, until this is dropped.
     pub fn enable(&mut self, triggers: &[(String, Place)], globs: &[String]) -> Patched {
-        let outcome = self.switch(triggers, globs, true);
+        let outcome = self.change(triggers, globs, Place::lend);
         self.enabled.extend_from_slice(&outcome.switched);
         self.enabled.extend_from_slice(&outcome.hidden);
         outcome
@@ -113,13 +130,22 @@ impl Remote {
 
     /// Switches every trigger whose name matches one of the globs, for good.
     pub fn switch(&mut self, triggers: &[(String, Place)], globs: &[String], on: bool) -> Patched {
+        self.change(triggers, globs, |place, text| place.set(text, on))
+    }
+
+    fn change(
+        &mut self,
+        triggers: &[(String, Place)],
+        globs: &[String],
+        change: impl Fn(Place, &mut Text) -> Result<bool, PatchError>,
+    ) -> Patched {
         let mut outcome = Patched::default();
         let executable = executable(&maps::read(self.pid).unwrap_or_default());
         let matching =
             triggers.iter().filter(|(name, _)| globs.iter().any(|g| glob::matches(g, name)));
         for &(_, place) in matching {
             let set = if place.is_in(&executable) {
-                place.set(&mut self.text, on)
+                change(place, &mut self.text)
             } else {
                 Err(PatchError::NotText { address: place.address() })
             };
@@ -149,9 +175,14 @@ impl Remote {
         let executable = executable(&maps::read(self.pid).unwrap_or_default());
         let places = std::mem::take(&mut self.enabled);
         let off =
-            |place: &Place| place.is_in(&executable) && place.set(&mut self.text, false).is_ok();
+            |place: &Place| place.is_in(&executable) && place.take_back(&mut self.text).is_ok();
         let total = places.len();
         total - places.iter().copied().filter(off).count()
+    }
+
+    /// Has [`Remote::disable`] switch off all of these triggers that are on for an agent, whoever has switched them on.
+    pub fn adopt(&mut self, triggers: impl Iterator<Item = u64>) {
+        self.enabled.extend(triggers.map(Place::Trigger));
     }
 }
 
@@ -170,7 +201,7 @@ impl Drop for Remote {
 
 #[cfg(test)]
 mod tests {
-    use ft_user::layout::{TRIGGER_OFF, TRIGGER_ON};
+    use ft_user::layout::{TRIGGER_LENT, TRIGGER_OFF, TRIGGER_ON};
     use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect};
 
     use super::*;
@@ -222,6 +253,21 @@ mod tests {
     }
 
     #[test]
+    fn what_another_agent_has_left_on_goes_off_and_what_a_user_has_switched_on_does_not() {
+        let (left, on, new) = (text_of(TRIGGER_LENT), text_of(TRIGGER_ON), text_of(TRIGGER_OFF));
+        // SAFETY: pages that can be read, and are mapped for good.
+        let found = || [left, on, new].map(|at| unsafe { (at as *const u32).read_volatile() });
+        let mut remote = Remote::open(std::process::id() as i32).unwrap();
+        let sites = [left, on, new].map(|at| ("a.b".to_owned(), Place::Trigger(at)));
+        let outcome = remote.enable(&sites, &["*".to_owned()]);
+        assert_eq!((outcome.switched, outcome.already), (vec![Place::Trigger(new)], 2));
+        assert_eq!(found(), [TRIGGER_LENT, TRIGGER_ON, TRIGGER_LENT]);
+        remote.adopt([left, on, new].into_iter());
+        remote.disable();
+        assert_eq!(found(), [TRIGGER_OFF, TRIGGER_ON, TRIGGER_OFF]);
+    }
+
+    #[test]
     fn what_is_switched_on_under_a_breakpoint_is_told_and_off_again_at_the_end() {
         let under = |form: u32| form & !0xff | 0xcc;
         let at = text_of(under(TRIGGER_OFF));
@@ -231,7 +277,7 @@ mod tests {
         let outcome = remote.enable(&[("a.b".to_owned(), Place::Trigger(at))], &["*".to_owned()]);
         assert_eq!((outcome.switched.len(), outcome.hidden.len()), (0, 1));
         assert!(outcome.refused[0].to_string().contains("breakpoint"), "{:?}", outcome.refused);
-        assert_eq!(found(), under(TRIGGER_ON));
+        assert_eq!(found(), under(TRIGGER_LENT));
         assert_eq!(remote.disable(), 0);
         assert_eq!(found(), under(TRIGGER_OFF));
     }

@@ -29,7 +29,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
 use ft_user::handover;
-use ft_user::layout::{Counting, Mode, ring_state};
+use ft_user::layout::{Counting, Mode, lease, ring_state};
 use ft_user::shared_ring;
 
 use super::attach::Memory;
@@ -271,6 +271,17 @@ impl Source {
     /// Says what its threads read with each event. Another agent may have left its own word.
     pub fn count_with_events(&self, counting: Counting) {
         self.memory.header().counting.store(counting.0, Relaxed);
+    }
+
+    /// Says that sites stay on for some seconds more; false if the process has switched them off meanwhile, for nobody had said so in time.
+    pub fn extend_lease(&self) -> bool {
+        let until = read_tsc().saturating_add(lease::TICKS);
+        self.memory.header().lease.swap(until, Relaxed) != lease::TAKEN_BACK
+    }
+
+    /// Says that it is not recorded any more: sites that are still on for an agent are to go off.
+    pub fn end_lease(&self) {
+        self.memory.header().lease.store(lease::OVER, Relaxed);
     }
 
     /// Copies what is there now, as far as there is work left; the next call goes on from there.

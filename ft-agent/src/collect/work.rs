@@ -11,6 +11,8 @@ use std::collections::HashMap;
 const ROUND: i64 = 1 << 20;
 
 /// A source's share of the last look at it, over all rounds: several times what it can hold at default sizes.
+///
+/// Limit: as `RINGS_AT_ONCE` of `ring.rs`.
 const LAST: i64 = 1 << 26;
 
 /// To look at a source at all: its identity, its shared ring, its directory.

@@ -8,11 +8,12 @@ use ft_analysis::Tally;
 use ft_catalogue::{CatalogueError, Key, Tasks, list, trace_of};
 use ft_report::analyze::{self, RESULT_TABLES};
 use ft_trace::number::count;
-use ft_trace::store::{META_FILE, StoreError, Trace, views};
+use ft_trace::store::{META_FILE, Results, StoreError, Trace, views};
 use ft_trace::tables::SiteRow;
 use serde::Serialize;
 
 use super::error::CommandError;
+use super::trace_arg::Rest;
 use super::watch::Watch;
 use super::{Result, output};
 
@@ -27,6 +28,8 @@ pub(crate) struct Args {
     /// Of a catalogue: these tables of results alone (`ft-agent tables` lists them).
     #[arg(long, value_name = "TABLE", num_args = 1.., value_delimiter = ',')]
     only: Vec<String>,
+    #[command(flatten)]
+    rest: Rest,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -132,12 +135,12 @@ pub(crate) fn run(args: Args) -> Result {
     if !args.only.is_empty() {
         return Err(CommandError::OnlyOfCatalogue);
     }
-    here(path, args.json)
+    here(path, args.rest, args.json)
 }
 
 /// A trace that belongs to nobody else.
-fn here(path: &Path, json: bool) -> Result {
-    let tally = analysed(path)?;
+fn here(path: &Path, rest: Rest, json: bool) -> Result {
+    let tally = analysed(&rest.of(path, Trace::open_recorded)?)?;
     let analyzed = Analyzed {
         trace: path.to_owned(),
         events: tally.events,
@@ -220,23 +223,27 @@ fn done(
 /// Analyses a trace if it lacks these tables; its events.
 fn task(tasks: &Tasks, key: &Key, only: &[&'static str]) -> Result<Option<u64>> {
     let task = tasks.task(key);
-    // Of this version, whatever tables there are.
-    let is_current = task.marker(&[])?.is_some_and(|marker| analyze::tally_of(&marker).is_some());
-    if is_current && task.marker(only)?.is_some() {
+    // Of this version.
+    let marker = task.marker()?.filter(|marker| analyze::tally_of(marker).is_some());
+    let stored = marker.as_deref().map(Results::in_text).unwrap_or_default().tables;
+    let stays = task.whole(&stored)?;
+    if marker.is_some() && only.iter().all(|table| stays.contains_key(*table)) {
         task.local().map_or(Ok(()), |dir| write_views(&dir))?;
         return Ok(None);
     }
     let copy = task.fetch(|table| !RESULT_TABLES.contains(&table))?;
-    let tally =
-        analysed(copy.dir()).map_err(|error| of_trace(error, copy.dir(), tasks.url(), key))?;
-    task.store(&copy, only, RESULT_TABLES, is_current)?;
+    let trace = Trace::open_recorded(copy.dir()).map_err(CommandError::Store);
+    let tally = trace.and_then(|trace| analysed(&trace));
+    let tally = tally.map_err(|error| of_trace(error, copy.dir(), tasks.url(), key))?;
+    analyze::keep_results(copy.dir(), only, &stays)?;
+    task.store(&copy, only, RESULT_TABLES, &stays)?;
     task.local().map_or(Ok(()), |dir| write_views(&dir))?;
     Ok(Some(tally.events))
 }
 
-fn analysed(dir: &Path) -> Result<Tally> {
+fn analysed(trace: &Trace) -> Result<Tally> {
     let mut watch = Watch::begin("analysis");
-    Ok(analyze::analyze_watched(&Trace::open(dir)?, &mut |progress| watch.look(progress))?)
+    Ok(analyze::analyze_watched(trace, &mut |progress| watch.look(progress))?)
 }
 
 /// Names the trace where the error names its copy, of which nothing will be left.
@@ -250,9 +257,9 @@ fn of_trace(error: CommandError, copy: &Path, url: &str, key: &Key) -> CommandEr
 
 /// Writes the script for DuckDB anew: it names the tables that are there, and who brought the trace may have written any.
 fn write_views(dir: &Path) -> Result<()> {
-    let trace = Trace::open(dir)?;
+    let trace = Trace::open_recorded(dir)?;
     let sites: Vec<SiteRow> = trace.rows().collect::<std::result::Result<_, _>>()?;
-    Ok(views::write(dir, trace.meta(), &sites)?)
+    Ok(views::write(dir, trace.meta(), &Results::of(dir), &sites)?)
 }
 
 fn told(url: String, traces: Vec<Done>, json: bool) -> Result {

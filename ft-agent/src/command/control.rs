@@ -12,7 +12,7 @@ use ft_trace::number::{count, quantity};
 use serde::Serialize;
 
 use super::error::CommandError;
-use super::{Result, output};
+use super::{Result, numbered, output};
 
 /// How long a recording may take to answer: one that has a machine to itself does at once.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
@@ -20,9 +20,9 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// Which recording.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RecordingArgs {
-    /// Directory of the recording.
-    #[arg(value_name = "DIR", default_value = "trace")]
-    recording: PathBuf,
+    /// Directory of the recording [default: the newest of trace, trace-2, …].
+    #[arg(value_name = "DIR")]
+    recording: Option<PathBuf>,
     /// Process id of the recording's agent, instead of its directory.
     #[arg(short, long, value_name = "PID", conflicts_with = "recording")]
     pid: Option<i32>,
@@ -33,7 +33,10 @@ impl RecordingArgs {
     pub(super) fn ask(&self, request: &Request, patience: Duration) -> Result<Answer> {
         let recorder = match self.pid {
             Some(pid) => Recorder::of_process(pid)?,
-            None => Recorder::of_directory(&self.recording)?,
+            None => {
+                let recording = self.recording.clone().map_or_else(numbered::newest, Ok)?;
+                Recorder::of_directory(&recording)?
+            }
         };
         Ok(recorder.ask(request, patience)?)
     }

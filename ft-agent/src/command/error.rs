@@ -32,6 +32,21 @@ pub(crate) enum CommandError {
         /// Why.
         source: io::Error,
     },
+    /// The agent cannot run where it was told to.
+    #[error(
+        "the agent cannot keep to CPUs {cpus:?}: {source}; name some of those that /sys/devices/system/cpu/online lists"
+    )]
+    AgentCpus {
+        /// Where.
+        cpus: Vec<u32>,
+        /// Why.
+        source: io::Error,
+    },
+    /// No trace was named, and none is here.
+    #[error(
+        "no directory was named, and here is no trace, trace-2 or the like; name one, or record one: `ft-agent record -- CMD`"
+    )]
+    NoTrace,
     /// A trace cannot be exported.
     #[error("cannot write {}: {source}; name what does not exist yet, in a directory that you may write to", .path.display())]
     Export {
@@ -137,6 +152,15 @@ pub(crate) enum CommandError {
         "the trace has no request {0}; `ft-agent report DIR requests` shows the numbers of the slowest"
     )]
     NoRequest(i64),
+    /// No thread of a deadline has cycles.
+    #[error(
+        "no cycle of {0} was recorded, so nothing is known of it; name a thread that sleeps until times again and again, by nanosleep, \
+         clock_nanosleep or a timerfd"
+    )]
+    NoCycle(String),
+    /// `--deadline` without what it looks at.
+    #[error("`--deadline` needs the switches of the kernel; add sched and irq to -k")]
+    DeadlineWithoutSwitches,
     /// `--by` without the report that it groups.
     #[error("`--by` groups the samples of a profile: name the section `profile`, too")]
     ByWithoutProfile,
@@ -146,8 +170,10 @@ pub(crate) enum CommandError {
     /// `--kernel` names what is no group.
     #[error(transparent)]
     UnknownGroup(#[from] UnknownGroup),
-    /// `--when dispatch` without what it looks at.
-    #[error("`--when 'dispatch > …'` needs the switches of the kernel; add sched to -k")]
+    /// `--when dispatch` and others without what they look at.
+    #[error(
+        "`--when` with dispatch, preempted or blocked needs the switches of the kernel; add sched to -k"
+    )]
     TriggerWithoutSwitches,
     /// The flight recorder with what has no window.
     #[error(
@@ -251,7 +277,10 @@ impl CommandError {
             CommandError::Record(error) if error.is_usage() => 2,
             // As for whatever else cannot be asked.
             CommandError::UnknownSection(_)
+            | CommandError::AgentCpus { .. }
+            | CommandError::NoTrace
             | CommandError::TriggerWithoutSwitches
+            | CommandError::DeadlineWithoutSwitches
             | CommandError::ByWithoutProfile
             | CommandError::UnknownTable(_)
             | CommandError::UnknownGroup(_)

@@ -1,21 +1,20 @@
 //! `ft-agent events`.
 
 use std::io::{self, BufWriter};
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use ft_report::listing::{self, Form, Selection, TimeStyle};
 use ft_report::units;
-use ft_trace::store::Trace;
 
+use super::trace_arg::TraceArg;
 use super::{Result, output};
 
 /// Lists the events of a trace in words, one a line, in the order of time.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Directory of the trace.
-    trace: PathBuf,
+    #[command(flatten)]
+    trace: TraceArg,
 
     /// Only these threads: an id, or a glob over names; may be given more than once.
     #[arg(short, long, value_name = "TID|GLOB")]
@@ -92,7 +91,7 @@ Examples:
 const BUFFER_BYTES: usize = 1 << 16;
 
 pub(crate) fn run(args: Args) -> Result {
-    let trace = Trace::open(&args.trace)?;
+    let trace = args.trace.open()?;
     let selection = Selection {
         threads: args.thread,
         pids: args.pid,

@@ -9,9 +9,9 @@ use serde::Serialize;
 
 use ft_report::export::{self, ExportError, FORMATS};
 use ft_report::{listing, units};
-use ft_trace::store::Trace;
 
 use super::error::CommandError;
+use super::trace_arg::TraceArg;
 use super::watch::Watch;
 use super::{Result, output};
 
@@ -19,9 +19,8 @@ use super::{Result, output};
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Directory of the trace.
-    #[arg(value_name = "DIR")]
-    trace: PathBuf,
+    #[command(flatten)]
+    trace: TraceArg,
 
     /// Format to write.
     #[arg(short, long, value_parser = formats())]
@@ -74,7 +73,7 @@ impl fmt::Display for Exported {
 }
 
 pub(crate) fn run(args: Args) -> Result {
-    let trace = Trace::open(&args.trace)?;
+    let trace = args.trace.open()?;
     let format = export::find(&args.format).expect("the parser takes no other");
     let window = listing::window(&trace, args.from, args.to)?;
     let mut watch = Watch::begin("export");
@@ -90,6 +89,6 @@ pub(crate) fn run(args: Args) -> Result {
         })?;
     drop(watch);
     let Args { trace, output, json, .. } = args;
-    output::print(json, &Exported { trace, format: format.name, output })?;
+    output::print(json, &Exported { trace: trace.trace, format: format.name, output })?;
     Ok(ExitCode::SUCCESS)
 }

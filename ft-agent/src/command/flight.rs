@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ft_agent::collect::kernel::Group;
 use ft_agent::control;
-use ft_agent::flight::{Flight, FlightOptions, Interval, Message, Trigger};
+use ft_agent::flight::{Flight, FlightOptions, Message, Trigger};
 use ft_agent::record::{self, Options, RecordError};
 use ft_agent::status_line;
 use ft_report::units;
@@ -20,26 +20,33 @@ use super::record::Recording;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Flight recorder")]
 pub(crate) struct FlightArgs {
-    /// Record without end and keep this much (10s): a trace of it is made by `ft-agent snapshot`, by --when, and at the
-    /// end.
+    /// Record without end and keep this much (10s), for snapshots.
+    ///
+    /// `ft-agent snapshot`, --when and the end of the recording make a trace of it.
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     flight_recorder: Option<Duration>,
 
-    /// Take a snapshot when an interval is too long: 'hold > 1ms', 'dispatch > 5ms' or 'gap > 2ms'; may
-    /// be given more than once. The snapshot is taken an eighth of the window later.
+    /// Take a snapshot when an interval is too long: 'hold > 1ms', 'blocked rt-loop > 2ms'.
+    ///
+    /// Of locks: hold, wait; of threads: dispatch (woken, and no CPU yet), preempted, blocked, gap. A name or a glob of
+    /// locks or threads may follow. May be given more than once. The snapshot is taken an eighth of the window later.
     #[arg(long, value_name = "TRIGGER", requires = "flight_recorder")]
     when: Vec<Trigger>,
 
+    /// End the recording with the first snapshot by --when.
+    #[arg(long, requires = "when", hide_short_help = true)]
+    pub(super) stop_on_trigger: bool,
+
     /// Least time between two snapshots by --when [default: the window].
-    #[arg(long, value_name = "TIME", value_parser = units::duration, requires = "flight_recorder")]
+    #[arg(long, value_name = "TIME", value_parser = units::duration, requires = "flight_recorder", hide_short_help = true)]
     snapshot_distance: Option<Duration>,
 
     /// Largest number of snapshots by --when.
-    #[arg(long, value_name = "N", default_value_t = 10)]
+    #[arg(long, value_name = "N", default_value_t = 10, hide_short_help = true)]
     snapshots: u32,
 
     /// Largest size to keep; the window is shortened if need be.
-    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = units::bytes)]
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = units::bytes, hide_short_help = true)]
     flight_size: u64,
 }
 
@@ -59,8 +66,8 @@ impl FlightArgs {
 
 /// Records until the end; a snapshot is taken then, whatever happened.
 pub(crate) fn run(options: &Options, flight: &FlightOptions) -> Result<Recording> {
-    let dispatch = flight.triggers.iter().any(|trigger| trigger.interval == Interval::Dispatch);
-    if dispatch && !options.kernel.contains(&Group::Sched) {
+    let of_kernel = flight.triggers.iter().any(|trigger| trigger.interval.is_of_kernel());
+    if of_kernel && !options.kernel.contains(&Group::Sched) {
         return Err(CommandError::TriggerWithoutSwitches);
     }
     if options.kernel.contains(&Group::Section) {

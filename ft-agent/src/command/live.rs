@@ -13,14 +13,14 @@ use serde::Serialize;
 
 use super::control::PATIENCE;
 use super::error::CommandError;
-use super::{Result, output};
+use super::{Result, named, output};
 
 /// A running process.
 #[derive(Debug, clap::Args)]
 #[command(after_help = SITES_EXAMPLES)]
 pub(crate) struct SitesArgs {
-    /// The process.
-    #[arg(short, long, value_name = "PID")]
+    /// The process, by number or name.
+    #[arg(short, long, value_name = "PROCESS", value_parser = named::process)]
     pid: i32,
     /// Print JSON.
     #[arg(long)]
@@ -32,8 +32,8 @@ pub(crate) struct SitesArgs {
 #[command(after_help = ENABLE_EXAMPLES)]
 #[command(group = clap::ArgGroup::new("where").required(true).args(["pid", "recording"]))]
 pub(crate) struct EnableArgs {
-    /// The process.
-    #[arg(short, long, value_name = "PID")]
+    /// The process, by number or name.
+    #[arg(short, long, value_name = "PROCESS", value_parser = named::process)]
     pid: Option<i32>,
     /// Directory of a running recording: in the processes that it records, and in those that come, until it ends.
     #[arg(short, long, value_name = "DIR")]
@@ -50,8 +50,8 @@ pub(crate) struct EnableArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_help = DISABLE_EXAMPLES)]
 pub(crate) struct SwitchArgs {
-    /// The process.
-    #[arg(short, long, value_name = "PID")]
+    /// The process, by number or name.
+    #[arg(short, long, value_name = "PROCESS", value_parser = named::process)]
     pid: i32,
     /// Globs over the names of sites.
     #[arg(required = true, value_name = "GLOB")]

@@ -16,6 +16,8 @@ pub(crate) mod fleet;
 mod flight;
 pub(crate) mod live;
 pub(crate) mod manual;
+mod named;
+mod numbered;
 mod output;
 mod page;
 pub(crate) mod record;
@@ -26,6 +28,7 @@ pub(crate) mod tables;
 mod to;
 #[cfg(feature = "top")]
 pub(crate) mod top;
+mod trace_arg;
 mod watch;
 mod width;
 

@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use ft_agent::collect::kernel::Group;
+use ft_agent::collect::kernel::{self, Group};
+use ft_agent::inherited;
 use ft_agent::record::{
     self, Behind, Notice, Options, Outcome, Reader, RecordError, Segments, StartAt,
 };
 use ft_agent::status_line::{self, StatusLine};
-use ft_analysis::Tally;
+use ft_analysis::{Deadline, RequestKind, Tally};
 use ft_report::document::Document;
 use ft_report::sections::{self, Asked};
 use ft_report::{analyze, units};
@@ -27,133 +28,167 @@ use serde::Serialize;
 use super::error::CommandError;
 use super::to::ToArgs;
 use super::watch::Watch;
-use super::{Result, flight, output, page, report};
-use values::{OnFull, counter, on_full, reader};
+use super::{Result, flight, named, numbered, output, page, report};
+use values::{Cpus, OnFull, counter, list_of_cpus, on_full, reader};
 
 /// Records a command, running processes or the whole system, then analyses what was recorded.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = FIRST_EXAMPLES, after_long_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Directory of the trace; must be empty or not exist.
-    #[arg(short, long, value_name = "DIR", default_value = "trace")]
-    output: PathBuf,
+    /// Directory of the trace; must be empty or not exist [default: trace, then trace-2, trace-3, …].
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
 
     /// Stop after this time (500ms, 10s, 2m, 1h).
     #[arg(short, long, value_name = "TIME", value_parser = units::duration)]
     duration: Option<Duration>,
 
-    /// Begin at this time by the clock of this host, so that the windows of several hosts coincide: 2026-11-21T10:45:00Z
-    /// (RFC 3339, in UTC or with an offset), +10s, or next=1m, the next full minute (of a time since 1970, in UTC) that is
-    /// at least 5 s away. The command is started then, and -d counts from then on.
-    #[arg(long, value_name = "TIME", value_parser = StartAt::parse)]
-    start_at: Option<StartAt>,
-
-    #[arg(short, long, value_name = "GROUPS", default_value = "sched,irq,task", help = kernel_help())]
-    kernel: String,
-
-    /// Sites to enable, a glob over their names; may be given more than once.
-    #[arg(short, long, value_name = "GLOB", default_value = "*")]
-    event: Vec<String>,
-
-    /// Record a process that already runs; may be given more than once.
-    #[arg(short, long, value_name = "PID")]
+    /// Record a process that already runs: its number, or its name.
+    ///
+    /// May be given more than once. A name must be that of one process.
+    #[arg(short, long, value_name = "PROCESS", value_parser = named::process)]
     pid: Vec<i32>,
 
-    /// Record the processes of this cgroup (version 2) and of those below it: those that run, and those
-    /// that come; a directory, or a name as in /proc/PID/cgroup.
-    #[arg(long, value_name = "PATH", conflicts_with_all = ["pid", "all", "command"])]
-    cgroup: Option<PathBuf>,
-
-    /// Observe every thread of the system.
+    /// Record every thread of the system.
     #[arg(short, long)]
     all: bool,
 
-    /// Size of one thread's ring in the command's processes (128K to 128M; 8M unless they say otherwise).
-    /// Memory is taken as it is written, and kept.
-    #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
-    ring_size: Option<u64>,
+    #[arg(short, long, value_name = "GROUPS", default_value = "default", help = kernel_help())]
+    kernel: String,
 
-    /// Size of the ring buffers of the kernel's records, those of all CPUs together (4K to 1G; 16M, or 1M for each CPU where
-    /// there are more than 16). Memory is taken at the start.
-    #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
-    kernel_buffer: Option<u64>,
-
-    /// Record the call chains of threads that were off the CPU for at least this long, and of who woke them (group
-    /// `stack`).
-    #[arg(long, value_name = "TIME", default_value = "100us", value_parser = units::duration)]
-    stack_min: Duration,
-
-    /// Samples per second and CPU (group `profile`; 1 to 20000). A rate that nothing else has does not run in step with
-    /// what the program does periodically.
-    #[arg(long, value_name = "HZ", default_value = "997")]
-    sample_rate: u32,
-
-    /// Each call of a function of a program that is not changed is a request: `redis-server:processCommand`, with a path, a
-    /// program on the PATH or a library (`libssl.so.3:SSL_read`), and a function by its name or a glob; or what lies between two
-    /// marks of it, `FILE:usdt:PROVIDER:BEGIN,END`. May be given more than once. Every process that runs the file pays for it,
-    /// half a microsecond to some for each call, and 16 in some virtual machines; the report `requests` says what it is here. Those
-    /// that are observed are recorded.
-    #[arg(long, value_name = "FILE:FUNCTION")]
-    probe: Vec<String>,
-
-    /// What a thread does when its ring is full: `discard` the event, which is counted and placed, or `wait` for room first,
-    /// 10ms at most, or `wait=TIME` (1ms to 1s). A wait delays the program; it is recorded, and marks what it touches.
-    #[arg(long, value_name = "WHAT", default_value = "discard", value_parser = on_full)]
-    on_full: OnFull,
-
-    /// Counters that threads read with each of their events, two at most, such as instructions,cache-misses: so holds, scopes,
-    /// polls and functions say what was counted in them. Of the processor's, in user space, where it has some and lets programs
-    /// read them (`ft-agent doctor`). Each event then takes a tenth of a microsecond or more beyond its usual time, and 64 bytes.
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = counter)]
-    counter: Vec<&'static Counter>,
-
-    /// Read counters that the processor does not show by two system calls with each event: those of the kernel (task-clock,
-    /// page-faults, major-faults), too. It costs a program a third of a microsecond or more for each counter and event, and a
-    /// descriptor for each counter and thread.
-    #[arg(long, requires = "counter")]
-    counter_calls: bool,
-
-    /// Counters that the kernel reads whenever an observed thread leaves a CPU, two at most, such as instructions,cache-misses or
-    /// page-faults: so each stretch of each thread on a CPU says what was counted in it, of any program, without a change to it
-    /// (table `cpu_counts`, report `time`). In user space. Each switch takes some tenths of a microsecond more.
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = counter)]
-    switch_counter: Vec<&'static Counter>,
-
-    /// When the agent looks at the rings: `adaptive`, every 0.1 to 1 ms, as fast as they fill; `timed=TIME` (10us to 100ms);
-    /// `active`, without a pause, which takes a CPU; `waking`, when the command writes to the eventfd whose number is in
-    /// FT_WAKE. The last three are for measurements.
-    #[arg(long, value_name = "HOW", default_value = "adaptive", value_parser = reader)]
-    reader: Reader,
-
-    /// Size at which a segment of the recording is closed and converted.
-    #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = units::bytes)]
-    segment_size: u64,
-
-    /// Age at which a segment of the recording is closed and converted.
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = units::duration)]
-    segment_time: Duration,
-
-    /// Leave the command, and what it has started, to itself when the recording ends. Else all of it ends with the recording: by
-    /// SIGTERM, and 2 s later by SIGKILL. For that, what loses its parent meanwhile gets the agent as its parent, not process 1.
-    #[arg(long)]
-    no_kill: bool,
-
-    /// Trace the pthread locks of the command, without a change to it (libft_preload.so beside this
-    /// program, or where FT_PRELOAD says).
+    /// Record the pthread locks of the command, without a change to it.
+    ///
+    /// By libft_preload.so, which stands beside this program, or where FT_PRELOAD says.
     #[arg(long)]
     preload: bool,
 
-    /// Leave the recording unconverted: `ft-agent convert DIR` makes the tables, `ft-agent report DIR`
-    /// the report. For rates at which the conversion would take a CPU that the program needs.
-    #[arg(long, conflicts_with_all = ["flight_recorder", "to"])]
-    no_convert: bool,
+    /// Record each call of a function as a request, of a program that is not changed.
+    ///
+    /// FILE is a path, a program on the PATH or a library; FUNCTION is a name or a glob: `redis-server:processCommand`,
+    /// `libssl.so.3:SSL_read`. `FILE:usdt:PROVIDER:BEGIN,END` is the time between two marks. May be given more than once. A call costs
+    /// half a microsecond to some, and 16 in some virtual machines, in every process that runs the file. The report `requests` has the
+    /// cost on this machine.
+    #[arg(long, value_name = "FILE:FUNCTION")]
+    probe: Vec<String>,
 
-    /// Also write the report as one self-contained HTML page.
+    /// Judge each cycle of the threads of this name that sleep until times: rt-loop=1ms; status 3 if one took longer.
+    ///
+    /// A cycle lasts from the time until which its thread slept until it does so again. The screen at the end says which were met, and
+    /// why others were not. The exit status is 3 unless the command itself has failed. May be given more than once.
+    #[arg(long, value_name = "THREAD=TIME", value_parser = report::deadline, conflicts_with_all = ["no_convert", "flight_recorder"])]
+    deadline: Vec<RequestKind>,
+
+    /// Also write the report as one HTML page.
     #[arg(long, value_name = "FILE", conflicts_with = "no_convert")]
     html: Option<PathBuf>,
 
-    /// Print how the recording ended as a line of JSON, instead of the summary.
-    #[arg(long)]
+    /// Record the processes of this cgroup (version 2) and of those below it.
+    ///
+    /// Those that run, and those that come. PATH is a directory, or a name as in /proc/PID/cgroup.
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["pid", "all", "command"], hide_short_help = true, help_heading = PROCESSES)]
+    cgroup: Option<PathBuf>,
+
+    /// Record all other programs that embed ft-user and start meanwhile, too.
+    ///
+    /// Without it, only the command, the processes of -p, and the processes that they start are recorded.
+    #[arg(long, conflicts_with_all = ["cgroup", "all"], hide_short_help = true, help_heading = PROCESSES)]
+    any: bool,
+
+    /// Keep the agent to these CPUs, such as 0,2-3, away from those of a real-time thread.
+    ///
+    /// The command may use all CPUs that it could use without this.
+    #[arg(long, value_name = "CPUS", value_parser = list_of_cpus, hide_short_help = true, help_heading = TRACE)]
+    agent_cpus: Option<Cpus>,
+
+    /// Leave the command running when the recording ends.
+    ///
+    /// Otherwise the command and all that it has started end with the recording: by SIGTERM, and 2 s later by SIGKILL. So the agent, not
+    /// process 1, becomes the parent of a process whose parent has ended.
+    #[arg(long, hide_short_help = true, help_heading = PROCESSES)]
+    no_kill: bool,
+
+    /// Record the call chains of threads that were off the CPU for at least this long, and of their wakers (group `stack`).
+    #[arg(long, value_name = "TIME", default_value = "100us", value_parser = units::duration, hide_short_help = true, help_heading = KERNEL)]
+    stack_min: Duration,
+
+    /// Samples per second and CPU (group `profile`; 1 to 20000).
+    ///
+    /// Choose a rate that no period of the program divides.
+    #[arg(long, value_name = "HZ", default_value = "97", hide_short_help = true, help_heading = KERNEL)]
+    sample_rate: u32,
+
+    /// Count these events, two at most, whenever a thread leaves a CPU: instructions,cache-misses or page-faults.
+    ///
+    /// In user space, of any program (table `cpu_counts`, report `time`). A switch takes some tenths of a microsecond more.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = counter, hide_short_help = true, help_heading = KERNEL)]
+    switch_counter: Vec<&'static Counter>,
+
+    /// Size of the ring buffers of the kernel's records, of all CPUs together.
+    ///
+    /// 4K to 1G; 16M, or 1M for each CPU where there are more than 16. The memory is taken at the start.
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes, hide_short_help = true, help_heading = KERNEL)]
+    kernel_buffer: Option<u64>,
+
+    /// Enable the sites whose names match this glob; may be given more than once.
+    #[arg(short, long, value_name = "GLOB", default_value = "*", hide_short_help = true, help_heading = EMBEDDED)]
+    event: Vec<String>,
+
+    /// Size of a thread's ring in the processes of the command.
+    ///
+    /// 128K to 128M; 8M unless the program says otherwise. The memory is taken as it is written, and kept.
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes, hide_short_help = true, help_heading = EMBEDDED)]
+    ring_size: Option<u64>,
+
+    /// Action of a thread whose ring is full: `discard`, `wait` or `wait=TIME`.
+    ///
+    /// `discard` loses the event, which is counted and placed. `wait` waits for room first, 10ms at most, or TIME (1ms to 1s): that
+    /// delays the program, is recorded, and marks the intervals that it touches.
+    #[arg(long, value_name = "ACTION", default_value = "discard", value_parser = on_full, hide_short_help = true, help_heading = EMBEDDED)]
+    on_full: OnFull,
+
+    /// Counters of the processor that threads read with each event, two at most: instructions,cache-misses.
+    ///
+    /// Holds, scopes, polls and functions then have counts. In user space, where the processor has counters and lets programs read them
+    /// (`ft-agent doctor`). An event takes a tenth of a microsecond or more in addition, and 64 bytes.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = counter, hide_short_help = true, help_heading = EMBEDDED)]
+    counter: Vec<&'static Counter>,
+
+    /// Read counters by system calls, also those of the kernel: task-clock, page-faults, major-faults.
+    ///
+    /// A counter costs an event a third of a microsecond or more, and each thread a descriptor.
+    #[arg(long, requires = "counter", hide_short_help = true, help_heading = EMBEDDED)]
+    counter_calls: bool,
+
+    /// How often the agent reads the rings: `adaptive`, `timed=TIME`, `active` or `waking`.
+    ///
+    /// `adaptive` reads them every 0.1 to 1 ms, as fast as they fill. The others are for measurements: `timed=TIME` (10us to 100ms),
+    /// `active`, without a pause, which takes a CPU, and `waking`, when the command writes to the eventfd whose number is in FT_WAKE.
+    #[arg(long, value_name = "HOW", default_value = "adaptive", value_parser = reader, hide_short_help = true, help_heading = EMBEDDED)]
+    reader: Reader,
+
+    /// Begin at this time of this host's clock: 2026-11-21T10:45:00Z, +10s, or next=1m.
+    ///
+    /// So the recordings of several hosts coincide. An RFC 3339 time has an offset or is UTC. next=1m is the next full minute of UTC that
+    /// is at least 5 s away. The command is started then, and -d counts from then on.
+    #[arg(long, value_name = "TIME", value_parser = StartAt::parse, hide_short_help = true, help_heading = TRACE)]
+    start_at: Option<StartAt>,
+
+    /// Size at which a segment of the recording is closed and converted.
+    #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = units::bytes, hide_short_help = true, help_heading = TRACE)]
+    segment_size: u64,
+
+    /// Age at which a segment of the recording is closed and converted.
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = units::duration, hide_short_help = true, help_heading = TRACE)]
+    segment_time: Duration,
+
+    /// Leave the recording unconverted.
+    ///
+    /// `ft-agent convert DIR` makes the tables, `ft-agent report DIR` the report. For programs that need the CPU of the conversion.
+    #[arg(long, conflicts_with_all = ["flight_recorder", "to"], hide_short_help = true, help_heading = TRACE)]
+    no_convert: bool,
+
+    /// Print the end of the recording as a line of JSON, instead of the findings.
+    #[arg(long, hide_short_help = true, help_heading = TRACE)]
     json: bool,
 
     /// Command to run and record, after `--`.
@@ -167,9 +202,21 @@ pub(crate) struct Args {
     flight: flight::FlightArgs,
 }
 
+const PROCESSES: &str = "Processes";
+const KERNEL: &str = "Kernel";
+const EMBEDDED: &str = "Programs that embed ft-user";
+const TRACE: &str = "The trace";
+
+const FIRST_EXAMPLES: &str = "\
+Examples:
+  ft-agent record -- ./server --port 8080     a command, until it ends or Ctrl-C
+  ft-agent record -d 10s -p 4711 -o slow      ten seconds of process 4711, into ./slow
+  sudo ft-agent record -a -d 5s               every thread of the system
+All options: ft-agent record --help";
+
 const EXAMPLES: &str = "\
 Without a command, -p and --cgroup, processes that embed ft-user are recorded as they register.
-The exit status is that of the command, if there is one and it ended by itself.
+The exit status is that of the command, if there is one and it ended by itself; 3 if it is 0 and a --deadline was missed.
 
 Examples:
   ft-agent record -- ./server --port 8080     run it and record it until it ends or Ctrl-C
@@ -215,33 +262,51 @@ struct Answer<'a> {
     spool_bytes: u64,
     lost: u64,
     processes: u32,
+    /// What became of the deadlines, if any was asked for.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    deadlines: &'a [Deadline],
     /// The page, if one was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     html: Option<&'a Path>,
 }
 
 fn kernel_help() -> String {
-    format!("Kernel groups, separated by commas: {}, default, all or none", Group::names())
+    let usual = Group::DEFAULT.map(Group::name).join(",");
+    format!(
+        "Kernel groups, separated by commas: {}, default ({usual}), all or none",
+        Group::names()
+    )
 }
 
 pub(crate) fn run(args: Args) -> Result {
+    if let Some(Cpus(cpus)) = &args.agent_cpus {
+        let fail = |source| CommandError::AgentCpus { cpus: cpus.clone(), source };
+        inherited::keep_to(cpus).map_err(fail)?;
+    }
+    let output = args.output.unwrap_or_else(numbered::next);
     let html = args.html;
     // A directory of the trace itself there is when it is recorded.
-    if let Some(file) = html.as_ref().filter(|file| !file.starts_with(&args.output)) {
+    if let Some(file) = html.as_ref().filter(|file| !file.starts_with(&output)) {
         page::check(file)?;
     }
     let to = args.to.open_later()?;
+    let ends_with_trigger = args.flight.stop_on_trigger;
     let flight = args.flight.options();
     let segment = Limits { bytes: args.segment_size, age: args.segment_time };
+    let deadlines = report::each_once(args.deadline);
     let usual = Options::default();
     let options = Options {
-        kernel: Group::parse_list(&args.kernel)?,
+        kernel: match &*args.kernel {
+            "default" => kernel::usual_groups(),
+            list => Group::parse_list(list)?,
+        },
         start_at: args.start_at,
         duration: args.duration,
         events: args.event,
         pids: args.pid,
         cgroup: args.cgroup,
         system_wide: args.all,
+        any: args.any,
         ring_bytes: args.ring_size,
         kernel_buffer_bytes: args.kernel_buffer.unwrap_or(usual.kernel_buffer_bytes),
         stack_min: args.stack_min,
@@ -254,23 +319,29 @@ pub(crate) fn run(args: Args) -> Result {
         reader: args.reader,
         segment: flight.as_ref().map_or(segment, |flight| flight.limits()),
         snapshots: flight.is_some(),
+        ends_with_trigger,
         command: args.command,
         ends_command: !args.no_kill,
         preload: args.preload,
         progress: io::stderr().is_terminal(),
-        output: args.output,
+        output,
     };
+    if !deadlines.is_empty() && !options.kernel.contains(&Group::Sched) {
+        return Err(CommandError::DeadlineWithoutSwitches);
+    }
     let recording = match flight {
         Some(flight) => flight::run(&options, &flight)?,
         None if args.no_convert => unconverted(&options)?,
         None => converted(&options)?,
     };
-    let shown = recording.show(args.json, html.as_deref());
+    let judges = !deadlines.is_empty();
+    let shown = recording.show(args.json, html.as_deref(), deadlines);
     // Whoever reads what is printed does not decide about the trace.
     let put = to.map(|to| to.put(&recording.trace)).transpose();
     let code = exit_code(&recording.outcome);
-    match shown.and(put.map(|_| ())) {
-        Ok(()) => Ok(code),
+    match shown.and_then(|tally| put.map(|_| tally)) {
+        Ok(Some(tally)) if judges && code == ExitCode::SUCCESS => report::judged(&tally),
+        Ok(_) => Ok(code),
         Err(error) if code == ExitCode::SUCCESS => Err(error),
         Err(error) => {
             error.say();
@@ -309,7 +380,7 @@ pub(super) fn converted(options: &Options) -> Result<Recording> {
         }
         // There may be room for the conversion of what was recorded until then.
         Err(RecordError::Spool(error)) if convert::convert(&trace, |_, _| {}).is_ok() => {
-            summarise(&trace, None)?;
+            summarise(&trace, None, Vec::new())?;
             Err(CommandError::CutShort(error))
         }
         Err(error) => Err(error.into()),
@@ -322,19 +393,25 @@ pub(super) fn warn(notice: &Notice) {
 }
 
 impl Recording {
-    /// Analyses it if there are tables, prints what it has, and writes a page.
-    pub(super) fn show(&self, json: bool, html: Option<&Path>) -> Result<()> {
+    /// Analyses it if there are tables, prints what it has, and writes a page; the counts of the analysis.
+    pub(super) fn show(
+        &self,
+        json: bool,
+        html: Option<&Path>,
+        deadlines: Vec<RequestKind>,
+    ) -> Result<Option<Tally>> {
         let Recording { trace, outcome, .. } = self;
         if json {
+            let mut tally = None;
             if self.is_converted {
                 let trace = Trace::open(trace)?;
-                let tally = analyze(&trace)?;
+                let tally = tally.insert(analyze(&trace, deadlines)?);
                 html.map(|file| {
-                    page::of_trace(&trace, &tally, sections::all(), None, Asked::default(), file)
+                    page::of_trace(&trace, tally, sections::all(), None, Asked::default(), file)
                 })
                 .transpose()?;
             }
-            return output::print_json_line(&Answer {
+            output::print_json_line(&Answer {
                 trace,
                 exit_code: outcome.status.and_then(|status| status.code()),
                 interrupted: outcome.interrupted,
@@ -342,40 +419,45 @@ impl Recording {
                 spool_bytes: outcome.bytes,
                 lost: outcome.lost,
                 processes: outcome.processes,
+                deadlines: tally.as_ref().map_or(&[][..], |tally| &tally.requests.deadlines[..]),
                 html,
-            });
+            })?;
+            return Ok(tally);
         }
         if self.is_converted {
             write!(io::stdout(), "{}", self.title)?;
-            return summarise(trace, html);
+            return summarise(trace, html, deadlines).map(Some);
         }
         let (bytes, dir) = (units::short_bytes(outcome.bytes), trace.display());
         writeln!(io::stdout(), "recorded  {bytes}, {} events lost", count(outcome.lost))?;
         writeln!(io::stdout(), "spool     {dir}; `ft-agent convert {dir}` makes the tables")?;
-        Ok(())
+        Ok(None)
     }
 }
 
-fn analyze(trace: &Trace) -> Result<Tally> {
+fn analyze(trace: &Trace, deadlines: Vec<RequestKind>) -> Result<Tally> {
+    if !deadlines.is_empty() {
+        return report::analyzed(trace, deadlines);
+    }
     let mut watch = Watch::begin("analysis");
     Ok(analyze::analyze_watched(trace, &mut |progress| watch.look(progress))?)
 }
 
 /// Analyses a trace, prints the short report, and writes a page.
-fn summarise(dir: &Path, html: Option<&Path>) -> Result<()> {
+fn summarise(dir: &Path, html: Option<&Path>, deadlines: Vec<RequestKind>) -> Result<Tally> {
     let trace = Trace::open(dir)?;
-    let tally = analyze(&trace)?;
-    report::print(
-        &Document::of(&trace, &tally, sections::find("summary"), Asked::default())?,
-        false,
-    )?;
-    writeln!(io::stdout(), "\nFor all of it: `ft-agent report {}`", dir.display())?;
+    let shown =
+        ["findings", "deadlines"].into_iter().take(if deadlines.is_empty() { 1 } else { 2 });
+    let tally = analyze(&trace, deadlines)?;
+    let findings =
+        Document::of(&trace, &tally, shown.filter_map(sections::find), Asked::default())?;
+    report::print_sections(&findings)?;
     if let Some(file) = html {
         let (_, bytes) =
             page::of_trace(&trace, &tally, sections::all(), None, Asked::default(), file)?;
         page::say(file, bytes)?;
     }
-    Ok(())
+    Ok(tally)
 }
 
 /// The command's own status, 128 and the signal when it was killed, as a shell tells it. A command that

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
 
-use ft_analysis::{Recorded, RequestKind, Tally};
+use ft_analysis::{Deadline, Recorded, RequestKind, Tally};
 use ft_report::analyze;
 use ft_report::document::Document;
 use ft_report::sections::profile::By;
@@ -20,17 +20,20 @@ use ft_trace::store::Trace;
 use ft_trace::tables::SiteRow;
 
 use super::error::CommandError;
+use super::trace_arg::{Rest, TraceArg};
 use super::watch::Watch;
 use super::width::columns;
-use super::{Result, output, page};
+use super::{Result, numbered, output, page};
 
 /// Prints what the analyses have found: all of it, or some sections.
 #[derive(Debug, clap::Args)]
 #[command(after_help = after_help())]
 pub(crate) struct Args {
-    /// Directory of the trace.
+    /// Directory of the trace [default: the newest of trace, trace-2, …].
     #[arg(value_name = "DIR")]
-    trace: PathBuf,
+    trace: Option<PathBuf>,
+    #[command(flatten)]
+    rest: Rest,
     /// Sections, printed in this order [default: those from locks to functions; futexes, stacks, tasks and others
     /// only if they were recorded].
     #[arg(value_name = "SECTION", value_parser = SectionName, hide_possible_values = true)]
@@ -56,6 +59,9 @@ pub(crate) struct Args {
     /// --request and --from, or one for each.
     #[arg(long, value_name = "ARGUMENT")]
     key: Vec<String>,
+    /// Judge each cycle of the threads of this name that sleep until times (rt-loop=1ms): 3 if one took longer; later reports keep to it.
+    #[arg(long, value_name = "THREAD=TIME", value_parser = deadline)]
+    deadline: Vec<RequestKind>,
     /// Show this request, by its number in the section requests, with its critical path.
     #[arg(long, value_name = "NUMBER")]
     of: Option<i64>,
@@ -142,9 +148,11 @@ impl AskedArgs {
 /// `ft-agent SECTION DIR`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ShortArgs {
-    /// Directory of the trace.
+    /// Directory of the trace [default: the newest of trace, trace-2, …].
     #[arg(value_name = "DIR")]
-    trace: PathBuf,
+    trace: Option<PathBuf>,
+    #[command(flatten)]
+    rest: Rest,
     /// Print JSON: every lock and thread, bins of 0.1 µs, times in ns.
     #[arg(long)]
     json: bool,
@@ -165,7 +173,8 @@ Text is as wide as the terminal, or as COLUMNS says, at least 80 columns; 100 wh
 which a table has no room follow below it.
 
 Examples:
-  ft-agent report trace               everything
+  ft-agent report                     everything of the newest trace
+  ft-agent report trace               everything of this one
   ft-agent report trace locks waits   who held which lock, and who waited for it
   ft-agent report trace requests --request http.begin,http.end --key id
                                       requests from one event to another, on whatever threads
@@ -173,6 +182,8 @@ Examples:
                                       one of them, with its critical path; with --html, a page of it
   ft-agent report trace reactivity --from 'irq:eth*' --to event:msg.received
                                       how long it took from a packet's interrupt to the event
+  ft-agent report trace --deadline 'rt-loop=1ms'
+                                      which cycles of a periodic thread took longer, and why
   ft-agent report trace profile --by lock-held
                                       what ran while which lock was held
   ft-agent report trace --html page.html
@@ -203,13 +214,52 @@ impl TypedValueParser for SectionName {
     }
 }
 
+/// The exit status where a cycle missed its deadline.
+const MISSED: u8 = 3;
+
+/// Reads `rt-loop=1ms`.
+pub(super) fn deadline(text: &str) -> std::result::Result<RequestKind, String> {
+    let wrong = || "name a thread and a time, as in 'rt-loop=1ms'".to_owned();
+    let (threads, time) = text.rsplit_once('=').ok_or_else(wrong)?;
+    let time = units::duration(time)?;
+    RequestKind::deadline(threads, time.as_nanos() as i64).map_err(|_| wrong())
+}
+
+/// Of the same ones the first: each has rows of its own.
+pub(super) fn each_once(deadlines: Vec<RequestKind>) -> Vec<RequestKind> {
+    let mut each: Vec<RequestKind> = Vec::new();
+    for deadline in deadlines {
+        if !each.contains(&deadline) {
+            each.push(deadline);
+        }
+    }
+    each
+}
+
+/// The exit status of whoever asked for deadlines.
+///
+/// # Errors
+///
+/// When one is of threads that have no cycle.
+pub(super) fn judged(tally: &Tally) -> Result {
+    let deadlines = &tally.requests.deadlines;
+    let missed = |deadline: &Deadline| deadline.missed + deadline.not_over_alive > 0;
+    if let Some(none) = deadlines.iter().find(|d| d.cycles == 0 && !missed(d)) {
+        return Err(CommandError::NoCycle(none.kind.clone()));
+    }
+    let missed = deadlines.iter().any(missed);
+    Ok(if missed { ExitCode::from(MISSED) } else { ExitCode::SUCCESS })
+}
+
 /// What is asked of a trace.
 pub(crate) struct Request {
-    trace: PathBuf,
+    trace: TraceArg,
     reports: Vec<&'static Report>,
     form: Form,
     /// Requests that are asked for.
     kinds: Vec<RequestKind>,
+    /// Deadlines are among them: the exit status says whether all were met.
+    judges: bool,
     /// One request alone.
     of: Option<i64>,
     asked: Asked,
@@ -233,13 +283,15 @@ impl Args {
     /// `ft-agent report DIR study`.
     pub(super) fn study(trace: PathBuf, json: bool) -> Args {
         Args {
-            trace,
+            trace: Some(trace),
+            rest: Rest::default(),
             sections: vec!["study".into()],
             json,
             html: None,
             from: None,
             request: Vec::new(),
             key: Vec::new(),
+            deadline: Vec::new(),
             of: None,
             to: None,
             asked: AskedArgs::default(),
@@ -250,9 +302,30 @@ impl Args {
     ///
     /// When there is no such section.
     pub(crate) fn request(self) -> Result<Request> {
-        let Args { trace, sections: names, json, html, from, request, key, of, to, asked } = self;
+        let Args {
+            trace,
+            rest,
+            sections: mut names,
+            json,
+            html,
+            from,
+            request,
+            key,
+            deadline,
+            of,
+            to,
+            asked,
+        } = self;
+        let (trace, section) = named(trace)?;
+        let trace = TraceArg { trace, rest };
+        names.splice(..0, section);
         let (window, reaction) = End::both(from, to)?;
-        let kinds = kinds(&request, reaction, &key)?;
+        let mut kinds = kinds(&request, reaction, &key)?;
+        let judges = !deadline.is_empty();
+        if judges && names.is_empty() && html.is_none() && of.is_none() {
+            names.push("deadlines".into());
+        }
+        kinds.extend(each_once(deadline));
         let mut reports: Vec<&Report> = Vec::new();
         for name in names {
             let report = sections::find(&name).ok_or(CommandError::UnknownSection(name))?;
@@ -272,7 +345,7 @@ impl Args {
         if reports.is_empty() && matches!(form, Form::Html(..)) {
             reports.extend(sections::all());
         }
-        Ok(Request { trace, reports, form, kinds, of, asked })
+        Ok(Request { trace, reports, form, kinds, judges, of, asked })
     }
 }
 
@@ -283,7 +356,20 @@ impl ShortArgs {
     pub(crate) fn request(self, report: &'static Report) -> Result<Request> {
         let (reports, form) = (vec![report], Form::printed(self.json));
         let asked = self.asked.of(&reports)?;
-        Ok(Request { trace: self.trace, reports, form, kinds: Vec::new(), of: None, asked })
+        let trace = self.trace.map_or_else(numbered::newest, Ok)?;
+        let trace = TraceArg { trace, rest: self.rest };
+        let (kinds, judges, of) = (Vec::new(), false, None);
+        Ok(Request { trace, reports, form, kinds, judges, of, asked })
+    }
+}
+
+/// The trace that is named first, or the newest one; and the section that is named in its place.
+fn named(first: Option<PathBuf>) -> Result<(PathBuf, Option<String>)> {
+    let Some(first) = first else { return Ok((numbered::newest()?, None)) };
+    let section = first.to_str().filter(|name| sections::find(name).is_some() && !first.exists());
+    match section.map(str::to_owned) {
+        None => Ok((first, None)),
+        section => Ok((numbered::newest()?, section)),
     }
 }
 
@@ -309,7 +395,7 @@ fn kinds(
 }
 
 /// The counts of the trace's analysis, with the requests that are asked for.
-fn analyzed(trace: &Trace, kinds: Vec<RequestKind>) -> Result<Tally> {
+pub(super) fn analyzed(trace: &Trace, kinds: Vec<RequestKind>) -> Result<Tally> {
     let mut watch = Watch::begin("analysis");
     if kinds.is_empty() {
         return Ok(analyze::ensure(trace, &mut |progress| watch.look(progress))?);
@@ -328,7 +414,7 @@ pub(crate) fn run(request: Request) -> Result {
     if let Form::Html(file, _) = &request.form {
         page::check(file)?;
     }
-    let trace = Trace::open(&request.trace)?;
+    let trace = request.trace.open()?;
     let tally = analyzed(&trace, request.kinds)?;
     if let Some(number) = request.of {
         let found = Document::of_request(&trace, &tally, number)?;
@@ -365,11 +451,21 @@ pub(crate) fn run(request: Request) -> Result {
     };
     match document.fault() {
         Some(fault) => Err(CommandError::Fault(fault)),
+        None if request.judges => judged(&tally),
         None => Ok(ExitCode::SUCCESS),
     }
 }
 
 /// Prints a document for whoever reads it.
+/// Prints what a document says, without its head.
+pub(super) fn print_sections(document: &Document) -> Result<()> {
+    let mut out = io::stdout().lock();
+    for section in &document.sections {
+        write!(out, "{section:0$}", columns())?;
+    }
+    Ok(())
+}
+
 pub(super) fn print(document: &Document, json: bool) -> Result<()> {
     match json {
         true => output::print_json(document),

@@ -9,7 +9,7 @@ use ft_agent::record::Options;
 use ft_report::units;
 
 use super::report::Args as ReportArgs;
-use super::{Result, record, report};
+use super::{Result, numbered, record, report};
 
 /// Prints how deep a program nests its locks and how long it holds them, beside the figures of the paper of 2007.
 #[derive(Debug, clap::Args)]
@@ -19,9 +19,9 @@ pub(crate) struct Args {
     #[arg(required_unless_present = "command", conflicts_with = "command")]
     trace: Option<PathBuf>,
 
-    /// Directory of the trace that is recorded; must be empty or not exist.
-    #[arg(short, long, value_name = "DIR", default_value = "trace")]
-    output: PathBuf,
+    /// Directory of the trace that is recorded; must be empty or not exist [default: trace, then trace-2, trace-3, …].
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
 
     /// Stop after this time (500ms, 10s, 2m, 1h).
     #[arg(short, long, value_name = "TIME", conflicts_with = "trace", value_parser = units::duration)]
@@ -50,7 +50,7 @@ pub(crate) fn run(args: Args) -> Result {
         Some(dir) => (dir, ExitCode::SUCCESS),
         None => {
             let recording = record::converted(&Options {
-                output: args.output,
+                output: args.output.unwrap_or_else(numbered::next),
                 duration: args.duration,
                 kernel: Vec::new(),
                 ring_bytes: Some(RING_BYTES),
@@ -59,7 +59,7 @@ pub(crate) fn run(args: Args) -> Result {
                 progress: io::stderr().is_terminal(),
                 ..Options::default()
             })?;
-            recording.show(false, None)?;
+            recording.show(false, None, Vec::new())?;
             (recording.trace, record::exit_code(&recording.outcome))
         }
     };

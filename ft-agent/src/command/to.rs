@@ -11,13 +11,21 @@ use super::error::CommandError;
 /// Flags of the commands that finish a trace.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct ToArgs {
-    /// Bring the finished trace into this catalogue, too (`ft-agent catalogue`): a directory that only this user can write to, as
-    /// a path or file:///PATH, or an object store, s3://BUCKET/PREFIX, with AWS_ACCESS_KEY_ID and the like in the environment.
-    #[arg(long, value_name = "URL")]
+    /// Bring the finished trace into this catalogue, too (`ft-agent catalogue`).
+    ///
+    /// A directory that only this user can write to, as a path or file:///PATH, or an object store, s3://BUCKET/PREFIX, with
+    /// AWS_ACCESS_KEY_ID and the like in the environment.
+    #[arg(long, value_name = "URL", hide_short_help = true, help_heading = "The trace")]
     to: Option<String>,
 
-    /// What is known of the trace, for the catalogue: build=1.4.2; may be given more than once.
-    #[arg(long, value_name = "NAME=VALUE", requires = "to")]
+    /// Label of the trace in the catalogue: build=1.4.2; may be given more than once.
+    #[arg(
+        long,
+        value_name = "NAME=VALUE",
+        requires = "to",
+        hide_short_help = true,
+        help_heading = "The trace"
+    )]
     label: Vec<Label>,
 }
 

@@ -27,8 +27,8 @@ pub(crate) struct Args {
     #[arg(value_name = "DIR", conflicts_with_all = ["pid", "cgroup", "all", "command"])]
     recording: Option<PathBuf>,
 
-    /// Record a process that already runs; may be given more than once.
-    #[arg(short, long, value_name = "PID")]
+    /// Record a process that already runs: its number, or its name; may be given more than once.
+    #[arg(short, long, value_name = "PROCESS", value_parser = super::named::process)]
     pid: Vec<i32>,
 
     /// Record the processes of this cgroup, as `ft-agent record` does.

@@ -15,9 +15,13 @@ use crate::collect::fair_queue::FairQueue;
 use crate::collect::shares::Shares;
 
 /// Looks at once: one user can have 8 permits, a second one 4.
+///
+/// Limit: as `MAX_SOURCES` of `arrivals.rs`.
 pub(super) const PERMITS: usize = 16;
 
 /// Looks that wait at most; half of them for one user alone.
+///
+/// Limit: as `MAX_SOURCES` of `arrivals.rs`.
 const MAX_WAITING: usize = 4096;
 
 type Look = Box<dyn FnOnce() + Send>;

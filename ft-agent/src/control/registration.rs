@@ -38,7 +38,7 @@ use crate::collect::peer::Peer;
 use crate::collect::shares::Place;
 use ft_trace::spool::frame::Refused;
 use message::hello;
-pub use message::{Registration, Rejection, reply};
+pub use message::{Door, Registration, Rejection, reply};
 use silent::Silent;
 use turns::Turns;
 
@@ -50,6 +50,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const BACKLOG: i32 = 4096;
 
 /// Connections that are accepted in one turn.
+///
+/// Limit: as `LOOKS_AT_ONCE` of `looks.rs`.
 const ACCEPTED_AT_ONCE: usize = 128;
 
 /// How long the first look at a process may delay its registration, of the half second that it waits at least.
@@ -101,13 +103,13 @@ impl Server {
     /// # Errors
     ///
     /// When the kernel cannot watch them.
-    pub fn new(listeners: Vec<OwnedFd>, intake: Arc<Intake>) -> io::Result<Server> {
+    pub fn new(listeners: Vec<(OwnedFd, Door)>, intake: Arc<Intake>) -> io::Result<Server> {
         let desk = Arc::new(Desk::new(intake));
         let (over, is_over) = watch::channel(());
         let mut accepting = JoinSet::new();
-        for listener in listeners {
+        for (listener, door) in listeners {
             let listener = watched(listener)?;
-            accepting.spawn(accept(listener, desk.clone(), is_over.clone()));
+            accepting.spawn(accept(listener, door, desk.clone(), is_over.clone()));
         }
         Ok(Server { over, accepting })
     }
@@ -120,7 +122,12 @@ impl Server {
 }
 
 /// Serves those who connect to a socket, until it is over.
-async fn accept(listener: AsyncFd<OwnedFd>, desk: Arc<Desk>, mut over: watch::Receiver<()>) {
+async fn accept(
+    listener: AsyncFd<OwnedFd>,
+    door: Door,
+    desk: Arc<Desk>,
+    mut over: watch::Receiver<()>,
+) {
     let mut clients = JoinSet::new();
     let serve = {
         let over = over.clone();
@@ -136,7 +143,7 @@ async fn accept(listener: AsyncFd<OwnedFd>, desk: Arc<Desk>, mut over: watch::Re
                 let Ok(mut ready) = ready else { break };
                 // Not without end: who has spoken must not wait for those that come.
                 for _ in 0..ACCEPTED_AT_ONCE {
-                    match Client::accept(listener.get_ref()) {
+                    match Client::accept(listener.get_ref(), door) {
                         Ok(client) => serve(&mut clients, client),
                         Err(Errno::WOULDBLOCK) => {
                             ready.clear_ready();
@@ -154,7 +161,7 @@ async fn accept(listener: AsyncFd<OwnedFd>, desk: Arc<Desk>, mut over: watch::Re
     }
     // As many as the kernel's queue can hold; who comes later comes too late.
     for _ in 0..=BACKLOG {
-        let Ok(client) = Client::accept(listener.get_ref()) else { break };
+        let Ok(client) = Client::accept(listener.get_ref(), door) else { break };
         serve(&mut clients, client);
     }
     clients.join_all().await;
@@ -162,18 +169,19 @@ async fn accept(listener: AsyncFd<OwnedFd>, desk: Arc<Desk>, mut over: watch::Re
 
 struct Client {
     connection: OwnedFd,
+    door: Door,
     peer: Peer,
 }
 
 impl Client {
     /// The next that waits.
-    fn accept(listener: &OwnedFd) -> Result<Client, Errno> {
+    fn accept(listener: &OwnedFd, door: Door) -> Result<Client, Errno> {
         loop {
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
             let connection = accept_with(listener, flags)?;
             // Without the means to say who it is, it is left to itself.
             if let Ok(peer) = Peer::of(&connection) {
-                return Ok(Client { connection, peer });
+                return Ok(Client { connection, door, peer });
             }
         }
     }
@@ -219,7 +227,7 @@ impl Desk {
     /// Hears a client, and registers it. One that hangs up without a message is forgotten: another agent looks so whether
     /// somebody listens here.
     async fn serve(self: Arc<Desk>, client: Client, mut over: watch::Receiver<()>) {
-        let Client { connection, peer } = client;
+        let Client { connection, door, peer } = client;
         let (connection, heard) = match heard(&connection) {
             Some(heard) => (connection, heard),
             None => match self.wait(connection, &peer, &mut over).await {
@@ -233,7 +241,10 @@ impl Desk {
             Ok(Some(_)) if peer.pid <= 0 => self.reject(&peer, &Rejection::Unidentified),
             Ok(Some((memfd, flags))) => match self.intake.places.take(peer.uid, peer.is_first()) {
                 None => self.reject(&peer, &Rejection::Full),
-                Some(place) => self.register(connection, peer, memfd, flags, place, over).await,
+                Some(place) => {
+                    let client = Client { connection, door, peer };
+                    self.register(client, memfd, flags, place, over).await;
+                }
             },
         }
     }
@@ -273,8 +284,7 @@ impl Desk {
     /// afterwards.
     async fn register(
         &self,
-        connection: OwnedFd,
-        peer: Peer,
+        Client { connection, door, peer }: Client,
         memfd: OwnedFd,
         flags: u32,
         place: Place,
@@ -286,7 +296,7 @@ impl Desk {
         let identity = self.turns.take(user, || peer.identify()).await;
         let (is_there, found) = (identity.has_number(), Found::default());
         let registration =
-            Registration { identity, memfd, waits, connection, subject, found, place };
+            Registration { identity, door, memfd, waits, connection, subject, found, place };
         if !is_there {
             return self.intake.push(user, Arrival::Registration(registration));
         }

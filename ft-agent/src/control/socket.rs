@@ -23,12 +23,17 @@ use ft_trace::dir::Dir;
 pub const NAME: &str = "control.sock";
 
 /// Longest request and longest answer, bytes.
+///
+/// Limit: a longer request is refused with a sentence; further ones wait.
+/// Shown by: `what_is_no_request_is_answered_with_a_sentence`.
 pub(super) const MAX_LINE: u64 = 1 << 16;
 
 /// How long a client may take to send its request.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Requests that wait for the recording at most; whoever has more to ask waits.
+///
+/// Limit: as `MAX_LINE`.
 const WAITING: usize = 16;
 
 /// What a recording is asked.

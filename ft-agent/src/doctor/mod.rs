@@ -5,6 +5,7 @@
 //! that something is coarser or must be avoided.
 
 mod checks;
+mod realtime;
 
 use std::fmt::Write;
 
@@ -56,6 +57,11 @@ impl Check {
 /// Runs all checks, in the order in which a recording meets them.
 pub fn run() -> Vec<Check> {
     checks::all()
+}
+
+/// What delays real-time threads here: those of a process, or any. No such check fails.
+pub fn realtime(process: Option<i32>) -> Vec<Check> {
+    realtime::run(process)
 }
 
 /// The checks as text: a line each, the remedy below it.

@@ -18,6 +18,7 @@
 //! Disk: the window, or the budget if that is less, and one segment; the registry of the processes of the
 //! window; plus the snapshots, of which triggers take a limited number.
 
+mod away;
 mod makers;
 mod rolling;
 mod snapshot;

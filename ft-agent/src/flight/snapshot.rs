@@ -74,7 +74,7 @@ impl Plan {
 /// Makes a trace of the spool of a snapshot, and analyses it.
 pub(super) fn finish(dir: &Path) -> Result<(), FlightError> {
     convert::convert(dir, |_, _| {})?;
-    analyze::analyze(&Trace::open(dir)?)?;
+    analyze::analyze(&Trace::open_recorded(dir)?)?;
     Ok(())
 }
 

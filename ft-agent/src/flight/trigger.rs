@@ -1,20 +1,46 @@
-//! What makes a flight recorder take a snapshot by itself: `hold > 1ms`.
+//! What makes a flight recorder take a snapshot by itself: `hold > 1ms`, `blocked rt-loop > 2ms`.
 
 use std::fmt;
 use std::str::FromStr;
 
 use ft_analysis::Rows;
 use ft_report::units;
+use ft_user::glob;
+
+use super::away::Absence;
 
 /// Kind of interval that a trigger looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interval {
     /// A lock was held.
     Hold,
+    /// A lock was waited for.
+    Wait,
     /// A woken thread waited for a CPU.
     Dispatch,
+    /// A thread that could go on had no CPU.
+    Preempted,
+    /// A thread slept.
+    Blocked,
     /// A polling thread did not run.
     Gap,
+}
+
+/// The words for them.
+const WORDS: [(&str, Interval); 6] = [
+    ("hold", Interval::Hold),
+    ("wait", Interval::Wait),
+    ("dispatch", Interval::Dispatch),
+    ("preempted", Interval::Preempted),
+    ("blocked", Interval::Blocked),
+    ("gap", Interval::Gap),
+];
+
+impl Interval {
+    /// Only the kernel's switches show it.
+    pub fn is_of_kernel(self) -> bool {
+        matches!(self, Interval::Dispatch | Interval::Preempted | Interval::Blocked)
+    }
 }
 
 /// A snapshot is taken when such an interval is longer than this.
@@ -22,6 +48,8 @@ pub enum Interval {
 pub struct Trigger {
     /// Kind of interval.
     pub interval: Interval,
+    /// Of which lock, or of which thread where it is none of a lock: a glob over its name.
+    pub of: String,
     /// Longest that is accepted, ns.
     pub above_ns: i64,
     /// As it was written.
@@ -44,8 +72,8 @@ pub struct Hit {
 }
 
 impl Trigger {
-    /// The longest interval in `rows` that is too long.
-    pub fn find(&self, rows: &Rows) -> Option<Hit> {
+    /// The longest interval of what is over that is too long.
+    pub(super) fn find(&self, rows: &Rows, away: &[Absence]) -> Option<Hit> {
         let hit = |ts, dur_ns, tid, what: &str| Hit {
             trigger: self.text.clone(),
             ts,
@@ -53,21 +81,35 @@ impl Trigger {
             tid,
             what: what.to_owned(),
         };
+        macro_rules! longest {
+            ($rows:expr, $name:ident) => {{
+                let rows = $rows.iter().filter(|row| self.is_of(&row.$name));
+                let row = rows.max_by_key(|row| row.dur)?;
+                hit(row.ts.0, row.dur, row.tid.0, &row.$name)
+            }};
+        }
         let longest = match self.interval {
-            Interval::Hold => {
-                let row = rows.critical_sections.iter().max_by_key(|row| row.dur)?;
-                hit(row.ts.0, row.dur, row.tid.0, &row.lock_name)
-            }
-            Interval::Dispatch => {
-                let row = rows.dispatch_latency.iter().max_by_key(|row| row.dur)?;
-                hit(row.ts.0, row.dur, row.tid.0, &row.comm)
-            }
-            Interval::Gap => {
-                let row = rows.gaps.iter().max_by_key(|row| row.dur)?;
-                hit(row.ts.0, row.dur, row.tid.0, &row.comm)
+            Interval::Hold => longest!(rows.critical_sections, lock_name),
+            Interval::Wait => longest!(rows.lock_waits, lock_name),
+            Interval::Dispatch => longest!(rows.dispatch_latency, comm),
+            Interval::Gap => longest!(rows.gaps, comm),
+            Interval::Preempted | Interval::Blocked => {
+                let of =
+                    |absence: &&Absence| absence.kind == self.interval && self.is_of(&absence.comm);
+                let absence = away.iter().filter(of).max_by_key(|absence| absence.dur)?;
+                hit(absence.ts.0, absence.dur, absence.thread.tid.0, &absence.comm)
             }
         };
         (longest.dur_ns > self.above_ns).then_some(longest)
+    }
+
+    /// Asks for times without a CPU of a thread of this name.
+    pub(super) fn asks_for_absence(&self, comm: &str) -> bool {
+        matches!(self.interval, Interval::Preempted | Interval::Blocked) && self.is_of(comm)
+    }
+
+    fn is_of(&self, name: &str) -> bool {
+        glob::matches(&self.of, name)
     }
 }
 
@@ -82,23 +124,27 @@ impl FromStr for Trigger {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Trigger, String> {
-        let form = "write for example 'hold > 1ms', 'dispatch > 5ms' or 'gap > 2ms'";
+        let form = "write for example 'hold > 1ms', 'dispatch > 5ms' or 'blocked rt-loop > 2ms'";
         let (interval, limit) = text
             .split_once('>')
             .ok_or_else(|| format!("'{text}' compares nothing with '>'; {form}"))?;
-        let interval = match interval.trim() {
-            "hold" => Interval::Hold,
-            "dispatch" => Interval::Dispatch,
-            "gap" => Interval::Gap,
-            other => return Err(format!("'{other}' is no interval of the analyses; {form}")),
+        let (word, of) = interval.trim().split_once(' ').unwrap_or((interval.trim(), "*"));
+        let Some((_, interval)) = WORDS.iter().find(|(known, _)| *known == word) else {
+            let known = WORDS.map(|(word, _)| word).join(", ");
+            return Err(format!("'{word}' is none of {known}; {form}"));
         };
+        let (interval, of) = (*interval, of.trim().to_owned());
+        // Most threads sleep most of the time.
+        if interval == Interval::Blocked && of == "*" {
+            return Err(format!("'blocked' needs the name of a thread; {form}"));
+        }
         let limit = limit.trim();
         if limit.chars().all(|c| c.is_ascii_digit() || c == '.') {
             return Err(format!("'{limit}' has no unit; {form}"));
         }
         let above = units::duration(limit)?;
         let above_ns = i64::try_from(above.as_nanos()).map_err(|e| e.to_string())?;
-        Ok(Trigger { interval, above_ns, text: text.trim().to_owned() })
+        Ok(Trigger { interval, of, above_ns, text: text.trim().to_owned() })
     }
 }
 
@@ -109,14 +155,18 @@ mod tests {
 
     #[test]
     fn triggers_are_read() {
-        let check = |text: &str, interval, above_ns| {
+        let check = |text: &str, interval, of: &str, above_ns| {
             let trigger: Trigger = text.parse().unwrap();
-            assert_eq!((trigger.interval, trigger.above_ns), (interval, above_ns), "{text}");
+            let read = (trigger.interval, &*trigger.of, trigger.above_ns);
+            assert_eq!(read, (interval, of, above_ns), "{text}");
         };
-        check("hold > 1ms", Interval::Hold, 1_000_000);
-        check(" dispatch>5ms ", Interval::Dispatch, 5_000_000);
-        check("gap > 20us", Interval::Gap, 20_000);
-        check("hold > 1.5 s", Interval::Hold, 1_500_000_000);
+        check("hold > 1ms", Interval::Hold, "*", 1_000_000);
+        check(" dispatch>5ms ", Interval::Dispatch, "*", 5_000_000);
+        check("gap > 20us", Interval::Gap, "*", 20_000);
+        check("hold > 1.5 s", Interval::Hold, "*", 1_500_000_000);
+        check("wait book > 1ms", Interval::Wait, "book", 1_000_000);
+        check("preempted rt-* > 1ms", Interval::Preempted, "rt-*", 1_000_000);
+        check("blocked tokio worker>1ms", Interval::Blocked, "tokio worker", 1_000_000);
     }
 
     #[test]
@@ -128,8 +178,9 @@ mod tests {
         check("", "compares nothing");
         check("hold 1ms", "compares nothing");
         check("hold < 1ms", "compares nothing");
-        check("wait > 1ms", "'wait' is no interval");
-        check("> 1ms", "'' is no interval");
+        check("sleep > 1ms", "'sleep' is none of hold, wait, dispatch");
+        check("> 1ms", "'' is none of");
+        check("blocked > 1ms", "needs the name of a thread");
         check("hold > 5", "'5' has no unit");
         check("hold >", "'' has no unit");
         check("hold > soon", "not a duration");
@@ -142,12 +193,17 @@ mod tests {
             critical_sections: vec![hold(900_000), hold(2_500_000), hold(1_100_000)],
             ..Rows::default()
         };
-        let find = |text: &str| text.parse::<Trigger>().unwrap().find(&rows);
+        let find = |text: &str| text.parse::<Trigger>().unwrap().find(&rows, &[]);
         let hit = find("hold > 1ms").unwrap();
         assert_eq!(hit.to_string(), "hold > 1ms: 2.500 ms of 'queue', thread 7");
         // Longer than, not as long as.
         assert_eq!(find("hold > 2.5ms"), None);
         assert_eq!(find("gap > 1us"), None);
         assert_eq!(find("dispatch > 1us"), None);
+        assert_eq!(
+            find("hold que* > 1ms"),
+            find("hold > 1ms").map(|hit| Hit { trigger: "hold que* > 1ms".into(), ..hit })
+        );
+        assert_eq!(find("hold book > 1ms"), None);
     }
 }

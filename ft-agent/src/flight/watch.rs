@@ -8,12 +8,13 @@
 
 use std::path::{Path, PathBuf};
 
+use super::away::Away;
 use super::trigger::{Hit, Trigger};
 use ft_analysis::{Context, Intervals, Rows, Run};
 use ft_trace::convert::{ConvertError, Followed, Follower};
 use ft_trace::event::Event;
 use ft_trace::spool::Segment;
-use ft_trace::tables::LossOrigin;
+use ft_trace::tables::{LossOrigin, ThreadRow};
 
 /// The analyses of a running recording.
 pub(crate) struct Live {
@@ -33,6 +34,12 @@ pub(crate) struct Found {
     pub(crate) decoded: u64,
     /// The time that they cover without gaps, ns.
     pub(crate) covered_ns: i64,
+    /// What was decoded.
+    events: Vec<Event>,
+    /// Threads that are new, or have changed; all, where it begins anew.
+    threads: Vec<ThreadRow>,
+    /// What was known before is forgotten.
+    begins_anew: bool,
 }
 
 impl Live {
@@ -47,6 +54,7 @@ impl Live {
         decode: impl FnOnce(&mut Follower) -> Result<Followed, ConvertError>,
     ) -> Result<Found, ConvertError> {
         self.running.take_if(|(follower, _)| follower.is_outdated());
+        let begins_anew = self.running.is_none();
         let (follower, analysis) = match &mut self.running {
             Some(running) => running,
             none => {
@@ -68,7 +76,9 @@ impl Live {
             self.covered = if gap { None } else { Some(now) };
         }
         let (decoded, missed) = (followed.decoded, followed.missed);
-        Ok(Found { rows: analysis.take_rows(), missed, decoded, covered_ns })
+        let Followed { events, threads, .. } = followed;
+        let rows = analysis.take_rows();
+        Ok(Found { rows, missed, decoded, covered_ns, events, threads, begins_anew })
     }
 }
 
@@ -76,13 +86,14 @@ impl Live {
 pub(super) struct Lookout {
     triggers: Vec<Trigger>,
     live: Live,
+    away: Away,
     /// Segments that were deleted before they were looked at.
     pub(super) missed: u64,
 }
 
 impl Lookout {
     pub(super) fn new(dir: &Path, triggers: Vec<Trigger>) -> Lookout {
-        Lookout { triggers, live: Live::new(dir), missed: 0 }
+        Lookout { triggers, live: Live::new(dir), away: Away::default(), missed: 0 }
     }
 
     /// The first trigger that finds an interval which ended in this segment.
@@ -92,7 +103,14 @@ impl Lookout {
         }
         let found = self.live.look(|follower| follower.segment(segment))?;
         self.missed += u64::from(found.missed);
-        let rows = found.rows;
-        Ok(self.triggers.iter().find_map(|trigger| trigger.find(&rows)))
+        if found.begins_anew {
+            self.away = Away::default();
+        }
+        self.away.learn(&found.threads);
+        let is_asked =
+            |comm: &str| self.triggers.iter().any(|trigger| trigger.asks_for_absence(comm));
+        let away = found.events.iter().filter_map(|event| self.away.see(event, is_asked));
+        let away: Vec<_> = away.collect();
+        Ok(self.triggers.iter().find_map(|trigger| trigger.find(&found.rows, &away)))
     }
 }

@@ -4,7 +4,7 @@
 //! waits for [`Gated::release`] before it executes the command. `spawn` returns only after the
 //! execution, so a blocking thread spawns.
 //!
-//! It has the signal mask and the ignored signals that the agent was started with. Handlers of the agent end with the
+//! It has the signal mask, the ignored signals and the CPUs that the agent was started with. Handlers of the agent end with the
 //! execution (execve(2)); SIGPIPE, which Rust's runtime ignores, `Command` sets to its default, and we back.
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
@@ -49,11 +49,15 @@ impl Gated {
         let mut child = Command::new(&command[0]);
         child.args(&command[1..]).envs(environment.iter().map(|(k, v)| (k, v)));
         let agents_end = go_write.as_raw_fd();
+        let cpus = inherited::cpus();
         let pipe_ignored = inherited::is_ignored(libc::SIGPIPE);
         let gate = move || {
             if pipe_ignored {
                 // SAFETY: no function of ours.
                 unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
+            }
+            if let Some(cpus) = &cpus {
+                rustix::thread::sched_setaffinity(None, cpus)?;
             }
             wait_at_the_gate(&ready_write, &go_read, agents_end)
         };

@@ -10,6 +10,7 @@ mod locate;
 mod looks;
 mod processes;
 mod recorded;
+mod scope;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,21 +26,21 @@ use super::notice::Notice;
 use super::notices::Notices;
 use super::progress::Counters;
 use super::reader::Pauses;
-use super::{Closed, Segments, Wish, host};
+use super::{Closed, Segments, Wish, host, pace};
 use crate::clock::{self, monotonic_ns};
 use crate::collect::arrivals::Intake;
 use crate::collect::attach::Memory;
-use crate::collect::cgroup::Cgroup;
 use crate::collect::discover::Identity;
 use crate::collect::kernel::Kernel;
 use crate::collect::shares::Places;
 use crate::collect::user::{FULL, Offence, Seen, Source};
 use crate::collect::work::{Budgets, Work};
 use crate::control::socket::Answer;
-use crate::threads;
+use crate::threads::{self, Pause};
 use ft_trace::spool::frame::{ClockSample, Frame, Refused};
 use ft_trace::spool::{WriteError, Writer};
 use recorded::Recorded;
+pub(super) use scope::{Scope, Strangers};
 
 /// From clock sample to clock sample. The first distance; each is twice the one before up to the last,
 /// so that a recording of a tenth of a second has enough samples for a narrow bound.
@@ -55,7 +56,7 @@ const ARRIVALS: Duration = Duration::from_millis(2);
 /// `Documentation/arch/x86/x86_64/mm.rst`). A memfd can be half a tebibyte large without taking any memory.
 const ADDRESSES_GIB: usize = 64 << 10;
 
-/// An instruction to the collection thread. Follow it with `unpark`.
+/// An instruction to the collection thread. Ring its bell then.
 pub(super) enum Instruction {
     /// Close the open segment, for a snapshot.
     Snapshot {
@@ -87,6 +88,8 @@ pub(super) struct Collected {
     pub(super) sources: u32,
     /// Programs that went on before they were answered.
     pub(super) unanswered: u64,
+    /// Those that have registered, and that nobody had named.
+    pub(super) strangers: Strangers,
 }
 
 /// A running process that is to be recorded from the start.
@@ -100,8 +103,8 @@ pub(super) struct Attached {
 pub(super) struct Wanted {
     /// Sites that are enabled.
     pub(super) globs: Vec<String>,
-    /// Only processes of this one, if there is one.
-    pub(super) cgroup: Option<Cgroup>,
+    /// Of which processes that register.
+    pub(super) scope: Scope,
     /// How long their threads wait for room in a full ring.
     pub(super) full_wait: Option<Duration>,
     /// What these read with each event.
@@ -113,8 +116,8 @@ pub(super) struct Collector {
     writer: Writer,
     kernel: Option<Kernel>,
     globs: Vec<String>,
-    /// Of those that register, only its processes are recorded.
-    cgroup: Option<Cgroup>,
+    /// Which of those that register are recorded.
+    scope: Scope,
     full_wait: Option<Duration>,
     counting: Counting,
     counters: Arc<Counters>,
@@ -126,6 +129,8 @@ pub(super) struct Collector {
     intake: Arc<Intake>,
     /// What was enabled from outside is being disabled.
     is_ending: bool,
+    /// When it was last said that sites stay on, CLOCK_MONOTONIC ns.
+    leases_ns: i64,
     budgets: Budgets,
     /// Addresses for the memory of those that register, GiB.
     addresses: Places,
@@ -150,7 +155,7 @@ impl Collector {
     pub(super) fn new(
         writer: Writer,
         kernel: Option<Kernel>,
-        Wanted { globs, cgroup, full_wait, counting }: Wanted,
+        Wanted { globs, scope, full_wait, counting }: Wanted,
         counters: Arc<Counters>,
         notices: Notices,
         segments: Segments,
@@ -160,7 +165,7 @@ impl Collector {
             writer,
             kernel,
             globs,
-            cgroup,
+            scope,
             full_wait,
             counting,
             counters,
@@ -170,6 +175,7 @@ impl Collector {
             sources: Vec::new(),
             intake,
             is_ending: false,
+            leases_ns: monotonic_ns(),
             budgets: Budgets::default(),
             addresses: Places::new(ADDRESSES_GIB),
             seen: Seen::default(),
@@ -195,15 +201,17 @@ impl Collector {
         mut self,
         commands: &Receiver<Instruction>,
         mut pauses: Pauses,
+        mut pause: Pause,
     ) -> Result<Collected, WriteError> {
         let _raised = threads::raise();
         loop {
             if let Some((reason, exit_code)) = self.obey(commands) {
-                return self.finish(reason, exit_code);
+                return self.finish(reason, exit_code, &mut pause);
             }
             let began = Instant::now();
             let fill = self.round()?;
-            pauses.wait(began, fill);
+            let due = self.next_clock.saturating_duration_since(Instant::now());
+            pauses.wait(&mut pause, began, fill, self.longest().min(due));
         }
     }
 
@@ -226,12 +234,18 @@ impl Collector {
         }
     }
 
+    /// How long a pause may be: what has a ring may fill it. Of the kernel's buffers each ends it.
+    fn longest(&self) -> Duration {
+        if self.sources.is_empty() { pace::LONGEST_OF_KERNEL } else { pace::LONGEST }
+    }
+
     /// One round; how full the fullest ring was, of [`FULL`].
     fn round(&mut self) -> Result<u32, WriteError> {
         let mut fill = 0;
         if self.welcome(Instant::now() + ARRIVALS)? {
             fill = FULL;
         }
+        self.extend_leases();
         self.budgets.renew();
         let mut waiting = Vec::new();
         for mut recorded in std::mem::take(&mut self.sources) {

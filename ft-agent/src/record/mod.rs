@@ -9,6 +9,7 @@
 //! The control plane ([`crate::control`]) runs on this thread; the collecting thread does all the copying and
 //! never waits for it.
 
+mod asleep;
 mod behind;
 mod child;
 mod collector;
@@ -34,6 +35,7 @@ mod start_at;
 mod tree;
 mod wait;
 
+pub use asleep::Sleeper;
 pub use behind::Behind;
 pub use error::RecordError;
 pub use notice::Notice;
@@ -48,8 +50,9 @@ use std::process::ExitStatus;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
+use asleep::Asleep;
 use child::{Child, Gated};
-use collector::{Attached, Collector, Wanted};
+use collector::{Attached, Collector, Scope, Wanted};
 use prepare::Prepared;
 use progress::Counters;
 use session::{Collecting, Session};
@@ -68,7 +71,7 @@ use crate::collect::probe::{self, Probe};
 use crate::control::registration::Server;
 use crate::control::socket::Control;
 use crate::control::{self, ENDING, Signals};
-use crate::threads;
+use crate::threads::{self, Bell, Pause};
 use ft_trace::spool::Writer;
 use ft_trace::spool::frame::{self, MissingTracepoint, Start};
 use ft_trace::warning::Warning;
@@ -188,16 +191,31 @@ pub async fn record_within(
     let triggers = std::mem::replace(&mut segments.triggers, unbounded_channel().1);
     let wanted = Wanted {
         globs: options.events.clone(),
-        cgroup: cgroup.clone(),
+        scope: Scope::of(options, cgroup.as_ref()),
         full_wait: options.full_wait,
         counting: options.counting(),
     };
+    let bell = Bell::new().map_err(RecordError::system("wake the collection thread"))?;
+    let buffers = kernel.iter().flat_map(Kernel::ring_buffers);
+    let pause = Pause::new(bell.clone(), buffers)
+        .map_err(RecordError::system("wait for what the kernel records"))?;
     let mut collector =
         Collector::new(writer, kernel, wanted, counters.clone(), notices, segments, intake.clone());
-    for process in attached {
-        if process.memory.is_none() {
-            report(&Notice::NotEmbedded { pid: process.identity.pid });
+    let plain = attached.iter().filter(|process| process.memory.is_none());
+    let plain: Vec<i32> = plain.map(|process| process.identity.pid).collect();
+    // Programs of others never embed it: who records the kernel alone need not be told.
+    if !plain.is_empty() && (options.kernel.is_empty() || options.events != ["*"]) {
+        report(&Notice::NotEmbedded { pids: plain });
+    }
+    let named: Vec<i32> = attached.iter().map(|process| process.identity.pid).collect();
+    if !options.system_wide && cgroup.is_none() {
+        let who = tree::older(&named);
+        if !who.is_empty() {
+            report(&Notice::Older { who });
         }
+    }
+    let asleep = Asleep::begin(&named);
+    for process in attached {
         collector.attach(process)?;
     }
     for pid in cgroup.iter().flat_map(Cgroup::processes) {
@@ -223,17 +241,17 @@ pub async fn record_within(
     let (running, over) = oneshot::channel();
     let collect = move || {
         let _running: oneshot::Sender<()> = running;
-        collector.run(&inbox, pauses)
+        collector.run(&inbox, pauses, pause)
     };
     let thread = threads::spawn("ft-collect", collect)
         .map_err(RecordError::system("start the collection thread"))?;
-    intake.wake(thread.thread().clone());
+    intake.wake(bell.clone());
     // Before whatever keeps the CPUs busy: processes wait for their registration. What was started above has the priority
     // that the agent was started with.
     let _raised = threads::raise();
     let server = Server::new(sockets.take_listeners(), intake)
         .map_err(RecordError::system("serve registrations"))?;
-    let collecting = Collecting { thread, commands, over };
+    let collecting = Collecting { thread, commands, bell, over };
     let session = Session {
         options,
         from,
@@ -244,7 +262,9 @@ pub async fn record_within(
         signals,
         notices: heard,
         triggers,
+        ended_by: None,
         tree,
+        asleep,
         report,
     };
     session.run(child).await

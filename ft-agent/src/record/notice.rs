@@ -3,6 +3,7 @@
 use ft_user::layout::DEFAULT_SOCKET;
 use ft_user::patch::PatchError;
 
+use super::asleep::{self, Sleeper};
 use crate::collect::attach::Refusal;
 use crate::collect::kernel::KernelError;
 use ft_report::units::short_ns;
@@ -28,14 +29,24 @@ pub enum Notice {
         /// Why.
         reason: Refusal,
     },
-    /// A process that was asked for has no rings.
+    /// Processes that were asked for have no rings.
     #[error(
-        "process {pid} does not embed ft-user: only the kernel's view of it is recorded, until it calls \
-         ft_user::init() and finds the agent at {DEFAULT_SOCKET}"
+        "{} ft-user: only the kernel's view is recorded, until ft_user::init() is called there and finds the agent at \
+         {DEFAULT_SOCKET}",
+        none_embeds(pids)
     )]
     NotEmbedded {
-        /// Process.
-        pid: i32,
+        /// Processes.
+        pids: Vec<i32>,
+    },
+    /// Processes that were asked for have started others before.
+    #[error(
+        "what -p names had started others before, which are not recorded: {}; name each with -p, or use --cgroup or -a",
+        processes(who)
+    )]
+    Older {
+        /// Numbers and names of those others.
+        who: Vec<(i32, String)>,
     },
     /// It begins later than `--start-at` said.
     #[error(
@@ -89,6 +100,22 @@ pub enum Notice {
     Unanswered {
         /// How many.
         programs: u64,
+    },
+    /// Programs that embed `ft-user` have started, and were not those that were named.
+    #[error("{}", strangers(*count, names, *recorded))]
+    Strangers {
+        /// How many.
+        count: u64,
+        /// Names of some of them.
+        names: Vec<String>,
+        /// They are recorded.
+        recorded: bool,
+    },
+    /// Threads of the named processes never ran.
+    #[error("{}", asleep::said(sleepers, SHOWN))]
+    Asleep {
+        /// Those behind a holder first.
+        sleepers: Vec<Sleeper>,
     },
     /// The kernel side does not follow.
     #[error("the kernel stream is incomplete: {reason}")]
@@ -155,7 +182,27 @@ pub enum Notice {
 }
 
 /// Processes that a sentence names.
-const SHOWN: usize = 8;
+pub(super) const SHOWN: usize = 8;
+
+fn strangers(count: u64, names: &[String], recorded: bool) -> String {
+    // A program chooses its name.
+    let names: Vec<_> = names.iter().map(|name| format!("'{}'", name.escape_debug())).collect();
+    let (count, who) = match count {
+        1 => ("one".to_owned(), "process"),
+        _ => (number::count(count), "processes"),
+    };
+    let end = if recorded { "recorded, too" } else { "not recorded; --any records such, too" };
+    format!("{count} other {who} with ft-user inside ({}): {end}", names.join(", "))
+}
+
+/// `process 7 does not embed`; of several, how many there are and which is the first.
+fn none_embeds(pids: &[i32]) -> String {
+    match pids {
+        [pid] => format!("process {pid} does not embed"),
+        [first, ..] => format!("{} processes ({first} …) do not embed", pids.len()),
+        [] => String::new(),
+    }
+}
 
 fn processes(who: &[(i32, String)]) -> String {
     // A program chooses its name.
@@ -228,6 +275,13 @@ mod tests {
         check(2, "there are a.0, a.1");
         check(20, "a.18, a.19");
         check(23, "a.19 and 3 more");
+    }
+
+    #[test]
+    fn many_processes_are_one_notice() {
+        let told = |pids: Vec<i32>| Notice::NotEmbedded { pids }.to_string();
+        assert!(told(vec![7]).starts_with("process 7 does not embed ft-user: "));
+        assert!(told((7..20).collect()).starts_with("13 processes (7 …) do not embed ft-user: "));
     }
 
     #[test]

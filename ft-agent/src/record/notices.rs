@@ -8,6 +8,10 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use super::notice::Notice;
 
 /// Notices at most that wait to be printed. Of those that do not fit, the user is told how many they were.
+///
+/// Limit: further ones are counted, and the number is printed; what a trace has to tell is in its warnings all the
+/// same.
+/// Shown by: `notices_that_nobody_reads_are_counted`.
 const WAITING: usize = 1 << 10;
 
 /// The collecting thread's end, which never waits.

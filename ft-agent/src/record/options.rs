@@ -31,6 +31,8 @@ pub struct Options {
     pub cgroup: Option<PathBuf>,
     /// Observe every thread of the system.
     pub system_wide: bool,
+    /// Record every process that embeds `ft-user` and registers, whoever has started it.
+    pub any: bool,
     /// Size of one ring of processes that start during the recording, bytes; `None`: their default
     /// (`ft_user::Config`).
     pub ring_bytes: Option<u64>,
@@ -62,6 +64,8 @@ pub struct Options {
     pub preload: bool,
     /// It is a flight recorder: the control socket gives snapshots.
     pub snapshots: bool,
+    /// The first trigger of a flight recorder ends it. Its last snapshot has what the trigger has found.
+    pub ends_with_trigger: bool,
     /// Print a progress line to stderr.
     pub progress: bool,
 }
@@ -79,6 +83,7 @@ impl Default for Options {
             pids: Vec::new(),
             cgroup: None,
             system_wide: false,
+            any: false,
             ring_bytes: None,
             kernel_buffer_bytes: kernel.ring_bytes.into(),
             stack_min: Duration::from_nanos(kernel.stack_min_ns),
@@ -94,6 +99,7 @@ impl Default for Options {
             ends_command: true,
             preload: false,
             snapshots: false,
+            ends_with_trigger: false,
             progress: false,
         }
     }
@@ -186,6 +192,9 @@ const SAMPLE_RATES: RangeInclusive<u32> = 1..=20_000;
 const SMALLEST_SEGMENT: u64 = 1 << 16;
 
 /// A segment is sorted and converted as a whole.
+///
+/// Limit: a larger one is refused.
+/// Shown by: `what_cannot_be_is_refused`.
 const LARGEST_SEGMENT: u64 = 1 << 30;
 
 #[cfg(test)]

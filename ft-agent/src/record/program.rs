@@ -18,6 +18,9 @@ use super::Attached;
 use crate::threads;
 
 /// How long a recording waits for the file; then its build id is not known.
+///
+/// Limit: it is not known: `build_id` of the catalogue is that of call chains, or empty.
+/// Shown by: `what_is_no_program_has_none_and_nobody_waits_for_it`.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Of the program that the command means, or else of the one that all these processes execute, in hexadecimal digits.

@@ -6,13 +6,13 @@
 //! that wants to is told a descriptor for it. All but [`Reader::Adaptive`] are there to show what that costs.
 
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 use super::RecordError;
 use super::pace::Pace;
+use crate::threads::Pause;
 
 /// How the agent comes to look at the rings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,13 +73,12 @@ impl Pauses {
         }
     }
 
-    /// Waits after a round that began at `began` and found the fullest ring filled to `fill`.
-    pub(super) fn wait(&mut self, began: Instant, fill: u32) {
+    /// Waits in `pause` after a round that began at `began` and found the fullest ring filled to `fill`: `longest` at most, unless its
+    /// distance is told.
+    pub(super) fn wait(&mut self, pause: &mut Pause, began: Instant, fill: u32, longest: Duration) {
         match self {
-            Pauses::Adaptive(pace) => thread::park_timeout(pace.wait(began, fill)),
-            Pauses::Timed(distance) => {
-                thread::park_timeout(distance.saturating_sub(began.elapsed()))
-            }
+            Pauses::Adaptive(pace) => pause.wait(pace.wait(began, fill, longest)),
+            Pauses::Timed(distance) => pause.wait(distance.saturating_sub(began.elapsed())),
             Pauses::Active => {}
             Pauses::Waking(descriptor) => {
                 // Interrupted, it looks now; and whoever writes again wakes it again.
@@ -93,6 +92,7 @@ impl Pauses {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::threads::Bell;
 
     #[test]
     fn a_reader_that_is_woken_takes_what_woke_it() {
@@ -102,7 +102,8 @@ mod tests {
         let Pauses::Waking(descriptor) = &pauses else { panic!("it waits to be woken") };
         assert_eq!(number, descriptor.as_raw_fd().to_string());
         rustix::io::write(descriptor, &7u64.to_ne_bytes()).unwrap();
-        pauses.wait(Instant::now(), 0);
+        let mut pause = Pause::new(Bell::new().unwrap(), []).unwrap();
+        pauses.wait(&mut pause, Instant::now(), 0, Duration::ZERO);
         let Pauses::Waking(descriptor) = &pauses else { panic!("it waits to be woken") };
         // What it was told is taken: nothing is there to be read.
         let again = rustix::io::read(descriptor, &mut [0u8; 8][..]);

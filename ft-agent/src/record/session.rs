@@ -23,6 +23,7 @@ use rustix::process::Signal;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, timeout};
 
+use super::asleep::Asleep;
 use super::child::Child;
 use super::collector::{Collected, Instruction};
 use super::notice::Notice;
@@ -34,7 +35,7 @@ use crate::collect::discover::Identity;
 use crate::control::registration::{self, Server};
 use crate::control::socket::{Answer, Asked, Control, Request, Status};
 use crate::control::{Signals, watched};
-use crate::threads;
+use crate::threads::{self, Bell};
 use ft_trace::spool::WriteError;
 
 /// How long the command, and what it has started, may take to end after a signal.
@@ -53,6 +54,8 @@ const TICK: Duration = Duration::from_millis(500);
 pub(super) struct Collecting {
     pub(super) thread: JoinHandle<Result<Collected, WriteError>>,
     pub(super) commands: Sender<Instruction>,
+    /// Ends its pause.
+    pub(super) bell: Bell,
     /// Hangs up when the thread ends.
     pub(super) over: oneshot::Receiver<()>,
 }
@@ -61,7 +64,7 @@ impl Collecting {
     fn tell(&self, instruction: Instruction) {
         // Fails when it has ended, which `over` tells.
         let _ = self.commands.send(instruction);
-        self.thread.thread().unpark();
+        self.bell.ring();
     }
 }
 
@@ -79,8 +82,12 @@ pub(super) struct Session<'a> {
     pub(super) notices: Heard,
     /// Reasons for snapshots that nobody waits for.
     pub(super) triggers: mpsc::UnboundedReceiver<String>,
+    /// What the trigger has found that has ended the recording.
+    pub(super) ended_by: Option<String>,
     /// The command and all that it has started; `None` if it is not to be ended.
     pub(super) tree: Option<Tree>,
+    /// Threads of the processes that were named.
+    pub(super) asleep: Asleep,
     pub(super) report: &'a mut dyn FnMut(&Notice),
 }
 
@@ -91,7 +98,7 @@ enum EndCause {
     Finished,
     /// A signal, or the control socket.
     Interrupted,
-    /// The duration is over.
+    /// The duration is over, or a trigger has ended it.
     Duration,
     /// The collection thread has ended by itself: the spool cannot be written.
     Failed,
@@ -177,6 +184,10 @@ impl Session<'_> {
                     }
                 }
                 Some(reason) = self.triggers.recv() => {
+                    if self.options.ends_with_trigger {
+                        self.ended_by = Some(reason);
+                        break (EndCause::Duration, None);
+                    }
                     self.collecting.tell(Instruction::Snapshot { reason, answer: None });
                 }
                 Some(notice) = self.notices.next() => {
@@ -334,9 +345,13 @@ impl Session<'_> {
 
     /// Stops the collection and reports what only the end shows.
     async fn stop(self, cause: EndCause, exit_code: Option<i32>) -> Result<Collected, RecordError> {
-        let Session { options, collecting, server, control, notices, report, .. } = self;
+        let Session {
+            options, collecting, server, control, notices, asleep, ended_by, report, ..
+        } = self;
+        let reason = ended_by.unwrap_or_else(|| cause.reason().into());
+        let sleepers = asleep.end();
         server.finish().await;
-        collecting.tell(Instruction::Stop { reason: cause.reason().into(), exit_code });
+        collecting.tell(Instruction::Stop { reason, exit_code });
         // It hangs up, unless it has done so already.
         if cause != EndCause::Failed {
             let _ = collecting.over.await;
@@ -350,13 +365,25 @@ impl Session<'_> {
             report(&Notice::LeftOut { count: left_out });
         }
         let finished = finished?;
+        if !sleepers.is_empty() {
+            report(&Notice::Asleep { sleepers });
+        }
         if finished.unanswered > 0 {
             report(&Notice::Unanswered { programs: finished.unanswered });
         }
+        if finished.strangers.count > 0 {
+            let names = finished.strangers.names.iter().cloned().collect();
+            let (count, recorded) = (finished.strangers.count, options.any);
+            report(&Notice::Strangers { count, names, recorded });
+        }
         // Processes that were attached and have no rings were reported at the start; whoever probes a program, or counts at its
-        // switches, need not expect that it has sites.
+        // switches, need not expect that it has sites; nor who records what the kernel knows of any program, and asks for none.
         let Options { command, probes, switch_counters, .. } = options;
-        let expects_sites = !command.is_empty() && probes.is_empty() && switch_counters.is_empty();
+        let asks_for_them = options.preload || options.events != ["*"];
+        let expects_sites = !command.is_empty()
+            && probes.is_empty()
+            && switch_counters.is_empty()
+            && (options.kernel.is_empty() || asks_for_them);
         if finished.sources > 0 || expects_sites {
             for glob in unmatched(&options.events, &finished.sites) {
                 let sites = finished.sites.iter().cloned().collect();

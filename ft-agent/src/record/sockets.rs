@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use ft_user::layout::DEFAULT_SOCKET;
 
 use super::{Options, RecordError};
-use crate::control::registration;
+use crate::control::registration::{self, Door};
 use ft_trace::dir::Dir;
 
 /// Whether a program can give the path to a socket: with the NUL behind it, which the kernel alone could do without.
@@ -44,7 +44,7 @@ fn new_directory(within: &Path) -> io::Result<PathBuf> {
 /// Listening sockets, and the paths to remove at the end.
 #[derive(Debug, Default)]
 pub(super) struct Sockets {
-    listeners: Vec<OwnedFd>,
+    listeners: Vec<(OwnedFd, Door)>,
     private: Option<PathBuf>,
     remove: Vec<PathBuf>,
     /// The directory of the trace, when the private socket lies there.
@@ -68,7 +68,7 @@ pub(super) fn open(options: &Options, output: &Dir) -> Result<Sockets, RecordErr
     let opened = default.parent().map_or(Ok(()), fs::create_dir_all);
     match opened.and_then(|()| registration::listener(default)) {
         Ok(listener) => {
-            sockets.listeners.push(listener);
+            sockets.listeners.push((listener, Door::Default));
             sockets.remove.push(default.to_owned());
         }
         Err(source)
@@ -111,7 +111,7 @@ impl Sockets {
                 listener
             }
         };
-        self.listeners.push(listener);
+        self.listeners.push((listener, Door::Command));
         self.private = Some(path);
         Ok(())
     }
@@ -127,7 +127,7 @@ impl Sockets {
     }
 
     /// The listening sockets, once.
-    pub(super) fn take_listeners(&mut self) -> Vec<OwnedFd> {
+    pub(super) fn take_listeners(&mut self) -> Vec<(OwnedFd, Door)> {
         std::mem::take(&mut self.listeners)
     }
 }

@@ -9,9 +9,14 @@ use rustix::time::ClockId;
 use crate::clock::now_ns;
 
 /// How far away the next full multiple is at least: what is done before a recording takes less.
+///
+/// Limit: as `MAX_AHEAD`.
 const MIN_AHEAD: Duration = Duration::from_secs(5);
 
 /// How far a recording can be put off.
+///
+/// Limit: a time further away is refused; a nearer multiple is left out.
+/// Shown by: `what_is_past_or_no_time_is_refused`, `a_time_is_a_date_or_counted_from_now_or_a_full_multiple`.
 const MAX_AHEAD: Duration = Duration::from_secs(7 * 86_400);
 
 /// When a recording is to begin.

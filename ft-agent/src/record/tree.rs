@@ -8,7 +8,7 @@
 //! What the agent had below itself before is no part of the tree; but what such a process starts later, and leaves behind, is taken for one.
 //! Whoever the agent may not see (`hidepid`, proc(5)) is not found. Each look reads all of `/proc`, aside from the control thread.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use tokio::signal::unix::{self, SignalKind, signal};
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::sleep;
 
-use crate::collect::discover::{read, start_time};
+use crate::collect::discover::{parent, processes, read, start_time};
 
 /// At least so long is between two looks for those that have ended.
 const BETWEEN: Duration = Duration::from_secs(1);
@@ -200,6 +200,18 @@ fn below(pid: i32, all: Vec<Member>) -> Vec<Member> {
     found
 }
 
+/// Processes that these have started before, with their names: naming a process records what it starts from then on.
+pub(super) fn older(named: &[i32]) -> Vec<(i32, String)> {
+    if named.is_empty() {
+        return Vec::new();
+    }
+    let all = Member::all();
+    let below = named.iter().flat_map(|pid| below(*pid, all.clone()));
+    let alive = below.filter(|member| !member.is_over && !named.contains(&member.pid));
+    let found: BTreeMap<i32, String> = alive.map(|member| (member.pid, member.comm)).collect();
+    found.into_iter().collect()
+}
+
 impl Member {
     fn key(&self) -> Key {
         (self.pid, self.started)
@@ -207,9 +219,7 @@ impl Member {
 
     /// All processes that `/proc` shows.
     fn all() -> Vec<Member> {
-        let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-        let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-        numbers.filter_map(Member::of).collect()
+        processes().filter_map(Member::of).collect()
     }
 
     fn of(pid: i32) -> Option<Member> {
@@ -226,7 +236,7 @@ impl Member {
             pid,
             comm: before.split_once('(')?.1.to_owned(),
             started: start_time(stat)?,
-            parent: fields.get(1)?.parse().ok()?,
+            parent: parent(stat)?,
             is_over: matches!(*fields.first()?, "X" | "x") || fields[0] == "Z" && threads <= 1,
         })
     }
@@ -252,6 +262,16 @@ impl Member {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_named_process_has_started_before_is_not_named() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let pid = child.id() as i32;
+        let has = |named: &[i32]| older(named).iter().any(|(found, _)| *found == pid);
+        let found = [has(&[own()]), has(&[own(), pid]), has(&[pid])];
+        child.kill().and_then(|()| child.wait()).unwrap();
+        assert_eq!(found, [true, false, false]);
+    }
 
     #[test]
     fn a_name_may_hold_anything() {

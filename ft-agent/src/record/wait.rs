@@ -1,4 +1,8 @@
 //! Waiting for the time at which a recording is to begin.
+//!
+//! A recording that waits is prepared twice. What can fail (rights, names, programs that the kernel refuses) is reported at once.
+//! Programs that waited in the kernel would delay every switch and fill their buffers, so all is released, and prepared
+//! again five seconds before the time (`READY`).
 
 use std::time::{Duration, Instant};
 

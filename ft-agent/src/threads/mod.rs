@@ -2,10 +2,31 @@
 //!
 //! Collection, conversion, analyses behind a recording and the probes of clocks are threads with a name (`ft-…`, which
 //! `top -H` and `perf` show), fed by a channel, and each ends when that hangs up. They have no runtime; the main thread has
-//! one ([`control`](crate::control)). What each may wait for, and for whom nobody waits, is in ARCHITECTURE.md under
-//! *Concurrency*.
+//! one ([`control`](crate::control)). The thread that needs a result joins the other one (`finish`), which hands on a panic.
+//!
+//! | thread | does | is fed by | waits for |
+//! |---|---|---|---|
+//! | main | the control plane: registrations, control socket, signals, the command, timers, progress, keys of `top` | the kernel, channels | those, in one `epoll` |
+//! | `ft-collect` | copies rings and the kernel's records to the spool | instructions, arrivals | the disk, and its own pauses |
+//! | `ft-look` … | the runtime's blocking threads: looks at processes (16 at most, 8 for one user), starting the command, joining threads | a queue in which users take turns | as long as the process makes it wait: no thread waits for it |
+//! | `ft-convert` | converts while the recording goes on, or a trigger's snapshot | closed segments, orders | the disk, at the lowest priority |
+//! | `ft-flight` | keeps the window of the flight recorder | closed segments | nothing that takes long |
+//! | `ft-watch` | looks for what triggers ask for, and tells the control plane | segments | the disk, at a low priority |
+//! | `ft-snapshot` | makes a snapshot that somebody waits for, and answers | orders | the disk |
+//! | `ft-probe` | visits every CPU, before the recording | | a CPU; left behind after 0.1 s |
+//! | `ft-build-id` | reads the build id of the program, before the recording | | its file; left behind after 2 s |
+//! | `ft-unprobe` … | holds the probes of one file, in a table of descriptors of its own | | the end of the recording; then, while calls of probed functions end, 0.1 s at most |
+//!
+//! `ft-collect` waits for nobody. It takes by `try_recv`, and a [`Bell`] ends its pause. What it gives goes into queues that
+//! cannot make it wait: segments, of which there are few, because each is on the disk by then; notices, which are only counted once
+//! 1024 are unread; looks, which are refused beyond a user's share. Two queues are no channels (`collect/arrivals.rs`,
+//! `control/looks.rs`), because users take turns in them, which a channel cannot.
+//!
+//! The control plane has the priority of the collecting thread while it records, since programs wait for their registration. Threads
+//! that it starts, and the command, have the priority with which the agent was started.
 
 mod background;
+mod bell;
 mod urgent;
 
 use std::io;
@@ -13,6 +34,8 @@ use std::panic::resume_unwind;
 use std::thread::{Builder, JoinHandle};
 
 pub(crate) use background::{Background, LOWEST};
+pub use bell::Bell;
+pub(crate) use bell::Pause;
 pub(crate) use urgent::raise;
 
 /// Does `work` in a thread of this name (15 bytes at most, prctl(2)).

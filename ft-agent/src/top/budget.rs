@@ -9,15 +9,23 @@ use ft_trace::spool::Wanted;
 use rustix::time::{ClockId, clock_gettime};
 
 /// Unused time is kept for so long, and a debt remembered.
+///
+/// Limit: as `KEPT` of `window.rs`.
 const KEPT: Duration = Duration::from_secs(2);
 
 /// What a byte costs as long as it is not known, ns: an event of 32 bytes in a microsecond.
 const FIRST_PRICE: f64 = 30.0;
 
 /// Bytes that are looked at in one go, at most: they stand in memory as rows.
+///
+/// Limit: older bytes are skipped: the screen says how much of the time was looked at.
+/// Shown by: `what_is_too_dear_is_looked_at_less`.
 const MOST_BYTES: u64 = 8 << 20;
 
 /// Frames that are longer than what there is credit for are looked at up to here: the longest of the kernel's records.
+///
+/// Limit: the time that it took is taken from the next looks; a longer frame, of a large shared ring, is skipped.
+/// Shown by: `what_looking_took_is_paid_back_in_full_and_a_start_is_not`.
 const LONGEST_FRAME: u64 = (1 << 20) + 4096;
 
 /// Of the share, what is meant for bytes; the rest is for finding and drawing.

@@ -13,9 +13,15 @@ use ft_trace::spool::News;
 const LOOKS: usize = 10;
 
 /// Locks of one look that are distinguished; further ones are one of others.
+///
+/// Limit: one row `(others)`.
+/// Shown by: `memory_is_bounded` in `top/window.rs`.
 const MAX_LOCKS: usize = 1024;
 
 /// Preemptions and wake-ups of one look that are kept: the longest.
+///
+/// Limit: the longest are shown, and no others.
+/// Shown by: no figure: which rows are on the screen; the share is averaged by definition.
 const KEPT: usize = 32;
 
 /// Rows of each table.

@@ -23,9 +23,16 @@ use ft_trace::ids::Tid;
 use ft_user::layout::Frame;
 
 /// Calls of fibers that a thread has parked.
+///
+/// Limit: the calls of a fiber that is parked then end there, and are counted (`too_many`); all rows of the thread are
+/// `lower bound`s. A fiber whose thread is forgotten leaves its calls without an end there (`unfinished`, `censored`).
+/// Shown by: not shown.
 const MAX_PARKED: usize = 1 << 16;
 
 /// Calls that a fiber takes to another thread; more end where they were.
+///
+/// Limit: they stay without an end where they were (`unfinished`, `censored`).
+/// Shown by: not shown.
 const MAX_MOVED: usize = 4096;
 
 /// A call that lies so far below the one that made it, in units of 16 bytes, is on another stack: few functions have frames of a page.

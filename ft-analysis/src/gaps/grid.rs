@@ -8,9 +8,14 @@
 use std::collections::VecDeque;
 
 /// Moments that are remembered.
+///
+/// Limit: part of the definition of the inference (`grid.rs`, `infer.rs`), which `agreement` judges.
+/// Shown by: part of the definition: the tests of `grid.rs` and `infer.rs`.
 const KEPT: usize = 32;
 
 /// How many of them must lie on the grid.
+///
+/// Limit: as `KEPT`.
 pub(crate) const HITS: usize = 6;
 
 /// `NSEC_PER_SEC / CONFIG_HZ` for the values of kernel/Kconfig.hz, longest first.

@@ -23,6 +23,9 @@ use ft_trace::ids::{Cpu, Pid};
 use ft_trace::tables::GapCause;
 
 /// How far from the grid a gap may begin.
+///
+/// Limit: part of the definition of *steal*; a gap further off is *unexplained*.
+/// Shown by: the tests of `host_tick.rs`.
 const TOLERANCE_NS: i64 = 20_000;
 
 /// The gaps without a record so far.

@@ -23,9 +23,13 @@ use ft_trace::tables::InferredCause;
 
 /// A gap below this is the size of an interrupt; a switch away and back takes longer in almost all cases,
 /// because the other thread does something in between.
+///
+/// Limit: as `KEPT` of `grid.rs`.
 const INTERRUPT_NS: i64 = 50_000;
 
 /// Times at which pollers of one process were seen, kept per process.
+///
+/// Limit: as `KEPT` of `grid.rs`.
 const SEEN_KEPT: usize = 64;
 
 /// A gap, as the poller saw it.

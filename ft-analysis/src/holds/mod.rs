@@ -92,9 +92,7 @@ impl Holds {
 /// The row of a hold that ends now.
 pub(crate) fn row(thread: &Thread, hold: &Hold, shares: &Shares, world: &World) -> CriticalSection {
     let (context, key, ts) = (world.context(), thread.key, hold.began.ts);
-    let lost = world.losses().any_since(key, ts)
-        || thread.doubtful_since(ts)
-        || hold.began.is_doubtful(thread, world);
+    let lost = world.losses().any_since(key, ts) || hold.began.is_doubtful(thread, world);
     let mark = Mark::lower_bound_if(lost || !shares.is_exact()).max(thread.disturbed.mark(ts));
     let parts = hold.began.parts(thread, world);
     let preempted = parts.is_some_and(|p| p.preempted_ns > 0);

@@ -24,9 +24,15 @@ use ft_trace::ids::{Name, Nanos, Pid, SiteId, ThreadKey, Tid};
 use ft_trace::tables::LockOrder;
 
 /// Edges that are kept of one process; its own, so that none takes the room of another.
+///
+/// Limit: acquisitions without an edge are counted (`order_not_kept`), and `waits` says how many.
+/// Shown by: `edges_that_do_not_fit_are_counted`.
 const MAX_EDGES: usize = 1 << 16;
 
 /// Gates that are kept for an edge.
+///
+/// Limit: a pair that only a ninth lock guards is reported needlessly as a possible deadlock; none is missed.
+/// Shown by: `a_ninth_gate_is_not_kept`.
 const MAX_GATES: usize = 8;
 
 /// Address of a lock and the word of its acquisition, which has the name and the place.

@@ -31,6 +31,9 @@ use ft_trace::ids::{Nanos, Tid};
 use ft_trace::tables::{Decomposition, LockPreemption, PreemptionCause};
 
 /// Times that are kept for one hold.
+///
+/// Limit: if there are more, `ran_after_ns` is null in all but 32: the first of each cause and the last ones.
+/// Shown by: `of_many_those_after_the_first_are_told_without_what_ran_after`.
 const MAX_KEPT: usize = 32;
 
 /// Times off the CPU within holds that give no row; each counts once, however many locks were held.

@@ -60,12 +60,10 @@
 use crate::analysis::Analysis;
 use crate::world::{Began, Change, Hold, Occupant, PerThread, Shares, Thread, World};
 use crate::{Rows, Tally};
+use ft_ebpf::FIRST_ORDINARY;
 use ft_trace::Mark;
 use ft_trace::ids::{Nanos, Tid};
 use ft_trace::tables::{Decomposition, GrantBar, PreemptionCause, WhatIf};
-
-/// Priorities below are real-time or deadline ones (`MAX_RT_PRIO`, include/linux/sched/prio.h).
-const FIRST_ORDINARY: i32 = 100;
 
 /// A hold in which the holder could have run and did not.
 #[derive(Debug)]

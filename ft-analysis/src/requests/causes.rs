@@ -114,12 +114,21 @@ impl RequestKind {
             end: Some(end.to_owned()),
             key: key.map(str::to_owned),
             cause: Some(cause),
+            deadline_ns: None,
         })
     }
 
-    /// Its cause is recorded by the kernel: [`RequestKind::check`] wants to know what that has [`Recorded`].
+    /// It begins with a record of the kernel: [`RequestKind::check`] wants to know what that has [`Recorded`].
     pub fn needs_kernel(&self) -> bool {
-        self.cause.is_some_and(|cause| cause != Cause::Event)
+        self.deadline_ns.is_some() || self.cause.is_some_and(|cause| cause != Cause::Event)
+    }
+
+    /// Whether a trace that has recorded this has such a thread.
+    pub(super) fn check_threads(&self, recorded: &Recorded) -> Result<(), NoRequest> {
+        let group = "sched";
+        let from = || NoRequest::NotRecorded { from: self.name(), group };
+        let there = recorded.threads.as_ref().ok_or_else(from)?;
+        matched(Cause::Wake, &self.begin, there.iter())
     }
 
     /// Whether a trace that has recorded this can have such a cause of the kernel's.

@@ -9,6 +9,10 @@ use ft_trace::tables::Part;
 
 /// Pieces of threads' time, and wake-ups, that are kept at once. Of more, the older half of the time that they cover is
 /// forgotten: a path that leads there ends in a piece that is unknown.
+///
+/// Limit: the older half of that time is forgotten; a critical path that leads there ends in a piece *unknown: not
+/// kept*, a `lower bound`.
+/// Shown by: `what_is_not_kept_is_unknown_and_says_so`.
 const MAX_REMEMBERED: usize = 1 << 19;
 
 /// How often at least what no request needs is forgotten, in pieces.
@@ -31,24 +35,24 @@ pub(crate) enum Waker {
 
 /// A thread was woken.
 #[derive(Clone, Debug)]
-pub(super) struct Wake {
-    pub(super) ts: i64,
-    pub(super) waker: Waker,
+pub(crate) struct Wake {
+    pub(crate) ts: i64,
+    pub(crate) waker: Waker,
     /// It is its birth.
-    pub(super) birth: bool,
-    pub(super) mark: Mark,
+    pub(crate) birth: bool,
+    pub(crate) mark: Mark,
 }
 
 /// What one thread did.
 #[derive(Debug, Default)]
-pub(super) struct Past {
+pub(crate) struct Past {
     steps: VecDeque<Stretch>,
     wakes: VecDeque<Wake>,
 }
 
 impl Past {
     /// The piece that ends at `t` or goes on there; else, when the last one before it ended.
-    pub(super) fn before(&self, t: i64) -> Result<&Stretch, i64> {
+    pub(crate) fn before(&self, t: i64) -> Result<&Stretch, i64> {
         let after = self.steps.partition_point(|step| step.from < t);
         match after.checked_sub(1).map(|i| &self.steps[i]) {
             Some(step) if step.to >= t => Ok(step),
@@ -58,7 +62,7 @@ impl Past {
     }
 
     /// Since when it is blocked without having been woken, of a piece that ends at `t`; at least `floor`.
-    pub(super) fn blocked_since(&self, t: i64, floor: i64) -> i64 {
+    pub(crate) fn blocked_since(&self, t: i64, floor: i64) -> i64 {
         let after = self.steps.partition_point(|step| step.from < t);
         let mut since = t;
         for step in self.steps.range(..after).rev() {
@@ -72,9 +76,33 @@ impl Past {
     }
 
     /// Who woke it at `t`.
-    pub(super) fn wake(&self, t: i64) -> Option<&Wake> {
+    pub(crate) fn wake(&self, t: i64) -> Option<&Wake> {
         let at = self.wakes.partition_point(|wake| wake.ts < t);
         self.wakes.get(at).filter(|wake| wake.ts == t)
+    }
+
+    /// Since when it is known, and for how long it has run, or slept until a time, until `t`.
+    pub(crate) fn worked(&self, t: i64) -> (i64, i64) {
+        let timed = |step: &Stretch| {
+            let wake = self.wake(step.to);
+            wake.is_some_and(|wake| matches!(wake.waker, Waker::Timer(_)))
+        };
+        let works = |step: &&Stretch| match step.part {
+            Part::Running => true,
+            Part::Blocked => timed(step),
+            _ => false,
+        };
+        let known: i64 = self.steps.iter().filter(works).map(|step| step.to - step.from).sum();
+        let ends = |step: Option<&Stretch>| step.map_or(t, |step| step.to);
+        let since = self.steps.front().map_or(t, |step| step.from);
+        (since, known + (t - ends(self.steps.back())).max(0))
+    }
+
+    /// For how long since `t` it could have run, and had no CPU.
+    pub(crate) fn kept_since(&self, t: i64) -> i64 {
+        let since = self.steps.iter().rev().take_while(|step| step.to > t);
+        let kept = since.filter(|step| matches!(step.part, Part::Preempted | Part::Dispatch));
+        kept.map(|step| step.to - step.from.max(t)).sum()
     }
 
     fn len(&self) -> usize {
@@ -89,16 +117,16 @@ impl Past {
 
 /// What all threads did.
 #[derive(Debug)]
-pub(super) struct History {
+pub(crate) struct History {
     threads: HashMap<ThreadKey, Past>,
     /// How much there is.
     kept: usize,
     /// How much there may be before it is swept.
     until: usize,
     /// What was before is forgotten although a request may need it.
-    pub(super) since: i64,
+    pub(crate) since: i64,
     /// Pieces that were reported so far.
-    pub(super) told: u64,
+    pub(crate) told: u64,
     most: usize,
 }
 
@@ -110,18 +138,18 @@ impl Default for History {
 
 impl History {
     /// One that keeps so much.
-    pub(super) fn new(most: usize) -> History {
+    pub(crate) fn new(most: usize) -> History {
         let threads = HashMap::new();
         History { threads, kept: 0, until: SWEEP, since: i64::MIN, told: 0, most }
     }
 
     /// What a thread did.
-    pub(super) fn of(&self, thread: ThreadKey) -> Option<&Past> {
+    pub(crate) fn of(&self, thread: ThreadKey) -> Option<&Past> {
         self.threads.get(&thread)
     }
 
     /// A piece of a thread's time is over; `needed`: since when requests go on.
-    pub(super) fn add(&mut self, stretch: &Stretch, needed: i64) {
+    pub(crate) fn add(&mut self, stretch: &Stretch, needed: i64) {
         self.told += 1;
         let past = self.threads.entry(stretch.thread).or_default();
         if let Some(last) = past.steps.back_mut()
@@ -135,7 +163,7 @@ impl History {
     }
 
     /// A thread is woken.
-    pub(super) fn woken(&mut self, thread: ThreadKey, wake: Wake, needed: i64) {
+    pub(crate) fn woken(&mut self, thread: ThreadKey, wake: Wake, needed: i64) {
         let ts = wake.ts;
         let past = self.threads.entry(thread).or_default();
         // Of two at one time, the first has woken it.
@@ -162,7 +190,7 @@ impl History {
     }
 
     /// Forgets what was over before.
-    pub(super) fn forget(&mut self, before: i64) {
+    pub(crate) fn forget(&mut self, before: i64) {
         self.threads.retain(|_, past| {
             past.forget(before);
             past.len() > 0
@@ -171,7 +199,7 @@ impl History {
     }
 
     /// Forgets all.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.threads.clear();
         (self.kept, self.until) = (0, SWEEP);
     }

@@ -10,6 +10,11 @@ use ft_trace::ids::Pid;
 use super::Open;
 
 /// Those that go on at once.
+///
+/// Limit: of the process that has most of them, the one that began first has no row and is counted (`too_many`); for
+/// causes with a key, by their kind. A process with an equal share or less loses none.
+/// Shown by: `requests_with_a_key_are_bounded_and_counted`, `keys_are_bounded_and_counted`,
+/// `a_process_that_begins_requests_without_end_costs_no_other_its_own`.
 pub(super) const MAX_OPEN_REQUESTS: usize = if cfg!(test) { 1 << 12 } else { 1 << 16 };
 
 /// The number of the kind that was asked for, and the value of the argument.

@@ -7,14 +7,15 @@ use ft_user::glob;
 use serde::{Deserialize, Serialize};
 
 use super::causes::{Cause, Names, Recorded, matched};
+use super::cycles::written;
 
 /// Arguments of an event that analyses see.
 const SEEN_ARGS: usize = 3;
 
-/// A kind of request, or of reaction, that somebody has asked for, beside the outermost scopes, which always are.
+/// A kind of request, of reaction or of cycle that somebody has asked for, beside the outermost scopes, which always are.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestKind {
-    /// Event that begins one; of a scope, its name; of a reaction, a glob of whatever its cause is.
+    /// Event that begins one; of a scope, its name; of a reaction, a glob of whatever its cause is; of a cycle, a glob of threads.
     pub begin: String,
     /// Event that ends one, of a reaction a glob of such; `None`: it is a scope, which counts wherever it is nested.
     pub end: Option<String>,
@@ -24,6 +25,9 @@ pub struct RequestKind {
     /// It is a reaction to this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
+    /// It is a cycle of a thread that sleeps until times, and may take so long, ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_ns: Option<i64>,
 }
 
 /// Why there can be no such request.
@@ -35,6 +39,8 @@ pub enum NoRequest {
     Cause(String),
     /// It is no answer.
     Answer(String),
+    /// It is no deadline.
+    Deadline(String),
     /// A cause that is no event has no arguments.
     KeyOfCause(String),
     /// No interrupt, thread or event of the trace is meant.
@@ -94,6 +100,10 @@ impl fmt::Display for NoRequest {
                 f,
                 "`{text}` is no answer: give the event that answers, as in `--to event:message.received`"
             ),
+            NoRequest::Deadline(text) => write!(
+                f,
+                "`{text}` is no deadline: give a thread and a time, as in `--deadline 'rt-loop=1ms'`"
+            ),
             NoRequest::KeyOfCause(text) => write!(
                 f,
                 "`{text}` has no arguments, and no key: leave out --key, or give `event:NAME`"
@@ -143,6 +153,7 @@ impl RequestKind {
             end: end.map(str::to_owned),
             key: key.map(str::to_owned),
             cause: None,
+            deadline_ns: None,
         };
         match names[..] {
             [scope] if !scope.is_empty() => match key {
@@ -156,6 +167,9 @@ impl RequestKind {
 
     /// What the column `kind` says.
     pub fn name(&self) -> String {
+        if let Some(ns) = self.deadline_ns {
+            return format!("{}={}", self.begin, written(ns));
+        }
         if let (Some(cause), Some(end)) = (self.cause, &self.end) {
             return format!("{}:{},event:{end}", cause.word(), self.begin);
         }
@@ -172,6 +186,9 @@ impl RequestKind {
             let found = sites.iter().any(|site| *site.event == *name && is(site.kind));
             if found { Ok(()) } else { Err(NoRequest::NoEvent(name.to_owned())) }
         };
+        if self.deadline_ns.is_some() {
+            return self.check_threads(recorded);
+        }
         let Some(end) = &self.end else {
             return known(&self.begin, |kind| kind == SiteKind::ScopeBegin);
         };
@@ -209,6 +226,9 @@ impl RequestKind {
 
     /// What an event of this site is to such a request.
     pub(crate) fn role(&self, site: &SiteRow, kind: usize) -> Option<Role> {
+        if self.deadline_ns.is_some() {
+            return None;
+        }
         if self.end.is_none() {
             let named = site.kind == SiteKind::ScopeBegin && *site.event == *self.begin;
             return named.then_some(Role { kind, does: Does::Names, key: None });

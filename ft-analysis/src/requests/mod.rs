@@ -4,8 +4,8 @@
 //! went, and what its critical path is made of ([`path`]); of the slowest ones, the path itself.
 //!
 //! **What a request is.** A scope that lies in no other one of its thread; a scope that the user names; what lies
-//! between two events that the user names ([`RequestKind`]); each reaction ([`reactions`]); and each call of a function that
-//! is probed ([`probes`]). Scopes have a table of their own, since each of them is a thread's own time, with its parts; a
+//! between two events that the user names ([`RequestKind`]); each reaction ([`reactions`]); each call of a function that
+//! is probed ([`probes`]); and each cycle of a thread that sleeps until times and has a deadline ([`cycles`]). Scopes have a table of their own, since each of them is a thread's own time, with its parts; a
 //! request can begin in one thread and end in another.
 //!
 //! **Rule.** Scopes, calls, and events without a key are a list for each thread: an end takes the newest begin of its name,
@@ -30,6 +30,7 @@
 //! the history, and of tasks what [`tasks`] keeps.
 
 mod causes;
+mod cycles;
 mod history;
 mod keyed;
 mod kinds;
@@ -44,37 +45,48 @@ mod tests;
 mod wakers;
 
 pub use causes::{Cause, Recorded};
+pub use cycles::Deadline;
+pub(crate) use history::History;
 pub(crate) use kinds::{Does, Role};
 pub use kinds::{NoRequest, RequestKind};
+pub(crate) use path::{Past, Piece, walk};
 pub use reactions::Reactions;
-pub(crate) use wakers::{Waker, interrupt_that_wakes};
+pub(crate) use tasks::Tasks;
+pub(crate) use wakers::{Waker, interrupt_that_wakes, who_wakes};
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
 
 use crate::analysis::Analysis;
-use crate::world::{self, Change, Left, Over, Parked, PerThread, Site, Thread, Unknown, World};
+use crate::world::{Change, Left, Over, Parked, PerThread, Site, Thread, World};
 use crate::{Rows, Tally, Unpaired};
+use cycles::Cycle;
 use ft_trace::Mark;
 use ft_trace::event::LeanUserEvent;
-use ft_trace::ids::{Name, ThreadKey};
+use ft_trace::ids::Name;
 use ft_trace::tables::SiteKind;
-use history::{History, Wake};
 use keyed::Keyed;
 use open::Open;
-use path::{Past, Piece};
 use reactions::NO_KEY;
 use row::row;
 use serde::{Deserialize, Serialize};
-use tasks::{Tasks, innermost};
+use tasks::innermost;
 
 /// Requests of a kind whose path is stored: those that were among so many slowest when they ended.
+///
+/// Limit: for other requests only the sums of their path are stored; the report names the numbers of the slowest.
+/// Shown by: `only_the_slowest_have_their_path_in_the_table`.
 pub const SLOWEST: usize = 100;
 
 /// Kinds of requests that are distinguished when the slowest are found; further ones are one kind.
+///
+/// Limit: as `SLOWEST`.
 const MAX_REQUEST_KINDS: usize = 4096;
 
 /// Pieces of paths that are looked at for each piece of a thread's time.
+///
+/// Limit: a request has no path, and is counted (`without_path`), which the report says.
+/// Shown by: `of_requests_whose_paths_would_cost_too_much_the_last_have_none`.
 const PER_PIECE: u64 = 16;
 
 /// Pieces of paths that are looked at in any case.
@@ -99,6 +111,9 @@ pub struct RequestCounts {
     /// What became of the causes of each kind of reaction that was asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reactions: Vec<Reactions>,
+    /// What became of each deadline that was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub deadlines: Vec<Deadline>,
 }
 
 impl RequestCounts {
@@ -127,6 +142,10 @@ pub struct Requests {
     reactions: BTreeMap<usize, Reactions>,
     /// Of each kind without a key, when its newest answer was.
     answers: BTreeMap<usize, i64>,
+    /// What each thread is in that sleeps until times.
+    cycles: PerThread<Vec<Cycle>>,
+    /// By the kind that was asked for.
+    deadlines: BTreeMap<usize, Deadline>,
     /// When the newest interrupt began of which a waking would make a cause: it will be one since then.
     waking: Option<i64>,
 }
@@ -173,19 +192,15 @@ impl Analysis for Requests {
             }
             Change::Waking { thread, wake, cpu, waker, birth } => {
                 self.woken(thread, cpu, world);
+                self.timer_comes(thread, cpu, world);
                 if !self.follows() {
                     return;
                 }
-                let idle = waker.is_some_and(|waker| waker.tid.0 == 0);
-                let (interrupt, delivered) = interrupt_that_wakes(world, cpu, idle);
-                let waker = interrupt.unwrap_or_else(|| thread_that_wakes(wake, waker, world));
-                // Without its record, it may have been an interrupt.
-                let hidden = delivered && matches!(waker, Waker::Outside(..));
-                let mark = Mark::lower_bound_if(!world.interrupts().recorded || hidden);
-                let wake = Wake { ts: world.now(), waker, birth, mark };
+                let wake = who_wakes((wake, cpu, waker, birth), world);
                 self.history.woken(thread.key, wake, self.needed());
             }
             Change::Interrupted(irq) => self.interrupted(irq, world),
+            Change::Switched { prev: Some(thread), .. } => self.left_cpu(thread, world, rows),
             Change::Probed { thread, hit } => self.probed(thread, hit, world, rows),
             Change::ProbesLost { thread } => self.probes_lost(thread),
             Change::Dropping { thread, why } => {
@@ -195,8 +210,11 @@ impl Analysis for Requests {
                 }
                 self.dropped(thread, why, world);
             }
-            Change::Ended { thread, .. } if world.is_alone(thread) => {
-                self.tasks.process_over(thread.process, self.needed(), world.now());
+            Change::Ended { thread, seen } => {
+                self.cycles_end(thread, seen, world);
+                if world.is_alone(thread) {
+                    self.tasks.process_over(thread.process, self.needed(), world.now());
+                }
             }
             _ => {}
         }
@@ -206,6 +224,7 @@ impl Analysis for Requests {
         let open = self.keyed.kinds().filter(|kind| !self.reactions.contains_key(kind));
         self.counts.unpaired.begin_only += open.count() as u64;
         self.counts.reactions = self.reactions(world);
+        self.counts.deadlines = self.deadlines(world);
         self.counts.asked = world.context().asked().to_vec();
         tally.requests = std::mem::take(&mut self.counts);
     }
@@ -287,13 +306,25 @@ impl Requests {
         world: &World,
         rows: &mut Rows,
     ) {
+        self.over_with(thread, (open, key), false, world, rows);
+    }
+
+    /// The same; `whole`: its path is stored, even if it is none of the slowest.
+    fn over_with(
+        &mut self,
+        thread: &Thread,
+        (open, key): (Open, Option<i64>),
+        whole: bool,
+        world: &World,
+        rows: &mut Rows,
+    ) {
         if !open.inner {
             let kind = match open.asked {
                 Some(asked) => world.context().request_name(asked).clone(),
                 None => open.name.clone(),
             };
             let (from, to) = (open.ts, world.now());
-            let slow = self.is_slow(&kind, to - from);
+            let slow = self.is_slow(&kind, to - from) || whole;
             let path = self.path(thread, &open, slow, world);
             let request = self.counts.requests as i64;
             self.counts.requests += 1;
@@ -341,17 +372,8 @@ impl Requests {
         let lost = world.losses().process_since(thread.key.pid, open.ts);
         let mark = Mark::lower_bound_if(lost);
         let past = Past { history: &self.history, tasks: &self.tasks, of_tasks: mark };
-        let path = path::walk(past, thread.key, task, open.ts, world.now());
+        let path = walk(past, thread.key, task, open.ts, world.now());
         self.walked += path.len() as u64 + 1;
         Some(path)
-    }
-}
-
-/// The thread that has the CPU on which another one is woken, if it is known.
-fn thread_that_wakes(wake: &world::Wake, waker: Option<ThreadKey>, world: &World) -> Waker {
-    match waker {
-        Some(waker) if world.thread(waker.pid, waker.tid).is_some() => Waker::Thread(waker),
-        Some(waker) => Waker::Outside(wake.waker_comm.clone(), waker.tid),
-        None => Waker::Unknown(Unknown::Waker),
     }
 }

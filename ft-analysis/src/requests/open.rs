@@ -83,7 +83,7 @@ impl Requests {
     }
 
     /// It goes on, unless it is no request. Without a kernel stream nobody asks what threads do meanwhile.
-    fn goes_on(&mut self, open: &Open, world: &World) {
+    pub(super) fn goes_on(&mut self, open: &Open, world: &World) {
         if !open.inner && world.context().has_kernel() {
             self.open.insert((open.ts, open.nth));
         }

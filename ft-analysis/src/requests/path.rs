@@ -35,32 +35,40 @@ use ft_trace::tables::{Part, PathKind};
 
 /// Waits through which a walk goes at once. As many threads sleep, each for the next; of more the last one is not
 /// looked into.
+///
+/// Limit: as `MAX_PIECES`.
 const MAX_DEPTH: usize = 256;
 
 /// Pieces of one path; what lies before is one piece that is unknown.
+///
+/// Limit: what lies before, or the innermost wait, is one piece *unknown*, a `lower bound`.
+/// Shown by: `what_a_path_has_no_room_for_is_told_of_the_requests_own_thread`,
+/// `of_waits_for_each_other_the_innermost_is_not_looked_into`.
 const MAX_PIECES: usize = 1 << 16;
 
 /// A piece of a path.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Piece {
-    pub(super) from: i64,
-    pub(super) to: i64,
-    pub(super) depth: usize,
-    pub(super) thread: ThreadKey,
-    pub(super) kind: PathKind,
-    pub(super) culprit: Option<Culprit>,
+pub(crate) struct Piece {
+    pub(crate) from: i64,
+    pub(crate) to: i64,
+    pub(crate) depth: usize,
+    pub(crate) thread: ThreadKey,
+    /// Who waits for that thread; of several in turn, the last.
+    pub(crate) by: Option<ThreadKey>,
+    pub(crate) kind: PathKind,
+    pub(crate) culprit: Option<Culprit>,
     /// What is waited for in the innermost wait that it is part of, and by whom.
-    pub(super) wait: Option<(Name, ThreadKey)>,
-    pub(super) mark: Mark,
+    pub(crate) wait: Option<(Name, ThreadKey)>,
+    pub(crate) mark: Mark,
 }
 
 /// What the walk goes through.
 #[derive(Clone, Copy)]
-pub(super) struct Past<'a> {
-    pub(super) history: &'a History,
-    pub(super) tasks: &'a Tasks,
+pub(crate) struct Past<'a> {
+    pub(crate) history: &'a History,
+    pub(crate) tasks: &'a Tasks,
     /// Of what follows from events of tasks: `lower bound` where some of their events may be missing.
-    pub(super) of_tasks: Mark,
+    pub(crate) of_tasks: Mark,
 }
 
 /// A wait into which the walk has gone.
@@ -80,7 +88,7 @@ struct Wait {
 
 /// The path that ends in `thread`, in the poll of `task` if that is followed, at `to` and goes back to `from`; the oldest
 /// piece first.
-pub(super) fn walk(
+pub(crate) fn walk(
     past: Past<'_>,
     thread: ThreadKey,
     task: Option<TaskKey>,
@@ -285,6 +293,7 @@ impl Walk<'_> {
             to: self.t,
             depth: self.waits.len(),
             thread: self.thread,
+            by: around.map(|wait| wait.thread),
             kind,
             culprit,
             mark: around.map_or(mark, |wait| wait.mark.max(mark)),
@@ -301,7 +310,7 @@ impl Walk<'_> {
 }
 
 impl Piece {
-    pub(super) fn len_ns(&self) -> i64 {
+    pub(crate) fn len_ns(&self) -> i64 {
         self.to - self.from
     }
 

@@ -56,7 +56,10 @@ pub(super) fn row(
     let lost = [end, open.thread].iter().any(|&key| world.losses().any_since(key, ts))
         || open.probe.is_some() && world.losses().probes_since(ts)
         || lost_of_anybody
-        || began.is_some_and(|began| began.is_doubtful(thread, world));
+        || match began {
+            Some(began) => began.is_doubtful(thread, world),
+            None => thread.doubtful_since(ts),
+        };
     let sum = |is: &dyn Fn(&Piece) -> bool| {
         path.map(|path| path.iter().filter(|piece| is(piece)).map(Piece::len_ns).sum())
     };
@@ -95,6 +98,6 @@ pub(super) fn row(
         path_agent_ns: world.context().agent.and_then(|_| sum(&is_agents)),
         path_pieces: path.map(|path| path.len() as i32),
         path_mark: marks.fold(disturbed, Mark::max),
-        mark: Mark::lower_bound_if(lost || thread.doubtful_since(ts)).max(disturbed),
+        mark: Mark::lower_bound_if(lost).max(disturbed),
     }
 }

@@ -13,9 +13,14 @@ use ft_trace::tables::SiteKind;
 use crate::world::{Poll, Process, Site, TaskId, Thread, World};
 
 /// Tasks that are followed at once; a path that leads to another one ends in a piece that is unknown.
+///
+/// Limit: a path that leads to one that is not kept ends in a piece *unknown*, a `lower bound`.
+/// Shown by: `tasks_that_are_not_followed_are_unknown`.
 pub(super) const MAX_FOLLOWED: usize = 1 << 16;
 
 /// Polls of all tasks that are kept at once; of more, only the newest of each task stays.
+///
+/// Limit: as `MAX_FOLLOWED`.
 const MAX_TURNS: usize = 1 << 18;
 
 /// How often at least what no request needs is forgotten, in polls and tasks.
@@ -58,7 +63,7 @@ pub(super) struct Life {
 
 /// What all tasks did.
 #[derive(Debug, Default)]
-pub(super) struct Tasks {
+pub(crate) struct Tasks {
     lives: HashMap<TaskKey, Life>,
     /// Of each thread, the tasks that it polled and when, while requests go on.
     polled: HashMap<ThreadKey, VecDeque<(i64, i64, Name)>>,

@@ -1,6 +1,7 @@
 //! Requests of drawn timelines, and their paths.
 
 mod bounds;
+mod cycles;
 mod kinds;
 mod probes;
 mod random;

@@ -13,9 +13,11 @@
 //! - *In any other interrupt*: a device, or a CPU that sent one.
 //! - *The idle task, in no interrupt*: one that is not recorded.
 
+use super::history::Wake;
 pub(crate) use super::history::Waker;
-use crate::world::{Unknown, World};
-use ft_trace::ids::Cpu;
+use crate::world::{self, Unknown, World};
+use ft_trace::Mark;
+use ft_trace::ids::{Cpu, ThreadKey};
 use ft_trace::tables::IrqPurpose;
 
 /// The interrupt that wakes on this CPU now, where one does; and whether its thread does that in a softirq of its own.
@@ -30,4 +32,27 @@ pub(crate) fn interrupt_that_wakes(world: &World, cpu: Cpu, idle: bool) -> (Opti
         None => idle.then_some(Waker::Unknown(Unknown::UnrecordedInterrupt)),
     };
     (waker, false)
+}
+
+/// Who wakes a thread now: by its wake-up, the CPU on which it is woken, the thread that has that CPU, and whether it is its birth.
+pub(crate) fn who_wakes(
+    (wake, cpu, waker, birth): (&world::Wake, Cpu, Option<ThreadKey>, bool),
+    world: &World,
+) -> Wake {
+    let idle = waker.is_some_and(|waker| waker.tid.0 == 0);
+    let (interrupt, delivered) = interrupt_that_wakes(world, cpu, idle);
+    let waker = interrupt.unwrap_or_else(|| thread_that_wakes(wake, waker, world));
+    // Without its record, it may have been an interrupt.
+    let hidden = delivered && matches!(waker, Waker::Outside(..));
+    let mark = Mark::lower_bound_if(!world.interrupts().recorded || hidden);
+    Wake { ts: world.now(), waker, birth, mark }
+}
+
+/// The thread that has the CPU on which another one is woken, if it is known.
+fn thread_that_wakes(wake: &world::Wake, waker: Option<ThreadKey>, world: &World) -> Waker {
+    match waker {
+        Some(waker) if world.thread(waker.pid, waker.tid).is_some() => Waker::Thread(waker),
+        Some(waker) => Waker::Outside(wake.waker_comm.clone(), waker.tid),
+        None => Waker::Unknown(Unknown::Waker),
+    }
 }

@@ -41,6 +41,10 @@ use life::{Task, Woken};
 use polls::{Poll, Polls};
 
 /// Tasks of one process that are followed at once.
+///
+/// Limit: the one with the smallest number has no row, and is counted (`too_many`); from its next poll on it is a task
+/// whose creation was not recorded.
+/// Shown by: `tasks_of_a_process_are_bounded_and_counted`.
 const MAX_TASKS: usize = 1 << 16;
 
 /// Tasks and polls, with a row and without.

@@ -8,6 +8,9 @@ use ft_trace::ids::{Name, Nanos};
 use ft_trace::tables::{AsyncSwitch, PollEnd};
 
 /// Outermost polls of a thread that are remembered, to know behind which tasks one was queued.
+///
+/// Limit: `behind_ns` covers the newest 256, as `behind_polls` says.
+/// Shown by: `of_what_a_thread_polled_before_the_newest_is_kept`.
 const MAX_BEFORE: usize = 256;
 
 /// Of one thread.

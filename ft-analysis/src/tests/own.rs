@@ -121,6 +121,25 @@ fn a_lock_that_is_taken_again_before_the_waiter_runs_was_not_its_turn() {
 }
 
 #[test]
+fn a_wake_up_of_who_can_run_already_changes_nothing() {
+    // Of X's time from 20 to 35 the lock was free for 5; that a wakes b at 32, who has lost its CPU, is of no effect.
+    check(
+        "0 0 .>a S
+         0 1 .>b S
+         10 acquire a L
+         14 wait b L
+         20 1 b>X R
+         30 release a L
+         32 wake a b 1
+         35 1 X>Y S
+         40 1 Y>b S
+         44 acquire b L
+         50 release b L",
+        &["b 14+30 free14 runnable10 running4 behind X5"],
+    );
+}
+
+#[test]
 fn without_the_kernel_it_is_not_known() {
     let timeline = "10 acquire a L
                     14 wait b L

@@ -7,8 +7,8 @@ use ft_trace::event::{
 use ft_trace::ids::{Cpu, Name, Nanos, Pid, SiteId, Tid};
 use ft_trace::tables::{
     CallSeen, ChainKind, ContentionEnd, FaultKind, FileKind, FutexKind, FutexResult, Irq, IrqKind,
-    LossOrigin, LossRow, ProbeKind, SchedMigrate, SchedSwitch, SchedWaking, TaskEvent, TaskKind,
-    TaskState,
+    LossOrigin, LossRow, ProbeKind, SchedMigrate, SchedSwitch, SchedWaking, Sleep, TaskEvent,
+    TaskKind, TaskState, Throttle,
 };
 use ft_user::layout::Frame;
 
@@ -140,8 +140,48 @@ pub(super) fn parse(line: &str) -> Event {
             woken_pid: rest.get(3).map(|woken| pid(woken).0),
             stack: Some(number(rest[2])),
         }),
+        // TS asleep THREAD CALL [ADDRESS] [OWNER] [UNTIL] [EXPECTED]
+        "asleep" => Event::Sleep(Sleep {
+            ts,
+            cpu: Cpu(0),
+            tid: tid(rest[0]),
+            pid: pid(rest[0]),
+            call: rest
+                .get(1)
+                .filter(|call| **call != "-")
+                .map(|call| name(if *call == "read-timerfd" { "read" } else { call })),
+            file: match rest.get(1).copied() {
+                Some("read") => Some(FileKind::Pipe),
+                Some("read-timerfd") => Some(FileKind::Timerfd),
+                _ => None,
+            },
+            argument: [
+                rest.get(2).map(|first| number(first)),
+                Some(128),
+                Some(rest.get(5).map_or(2, |expected| number(expected))),
+                Some(0),
+            ],
+            until: rest.get(4).filter(|until| **until != "-").map(|until| number(until)),
+            word: Some(2),
+            owner: rest.get(3).filter(|owner| **owner != "-").map(|owner| tid(owner).0),
+        }),
+        // TS throttle THREAD DURATION
+        "throttle" => Event::Throttle(Throttle {
+            ts,
+            dur: number(rest[1]),
+            cpu: Cpu(0),
+            tid: tid(rest[0]),
+            pid: pid(rest[0]),
+            cgroup: Some("web".into()),
+            cgroup_id: Some(1),
+            quota_ns: Some(20_000_000),
+            period_ns: Some(100_000_000),
+            measured: true,
+            since_left: true,
+        }),
         "sample" => Event::Sample(LeanSample {
             ts,
+            cpu: Cpu(0),
             tid: tid(rest[0]),
             pid: pid(rest[0]),
             stack: Some(number(rest[1])),

@@ -68,7 +68,9 @@ impl Analysis for Waits {
                 }
             }
             Change::Queued { thread } => self.queued(thread, world),
-            Change::Switched { prev: Some(thread), .. } | Change::Waking { thread, .. } => {
+            Change::Switched { prev: Some(thread), .. } => self.look(thread, world, None),
+            // Whoever can run already goes on to be without a CPU, or to have one.
+            Change::Waking { thread, .. } if !thread.is_runnable() => {
                 self.look(thread, world, None);
             }
             Change::Dispatched { thread, shares, wake, .. } => {

@@ -30,6 +30,9 @@ use crate::world::{Holder, Process, Sums, Thread, World};
 use ft_trace::ids::{Pid, ThreadKey, Tid};
 
 /// Locks in a chain; where a longer one would begin, the holder there is blamed for waiting, and the wait is marked.
+///
+/// Limit: the last holder is blamed for waiting; every wait behind it is a `lower bound`.
+/// Shown by: `a_chain_of_any_length_sums_…`.
 const MAX_CHAIN: usize = 64;
 
 /// A process, at the time of an event.

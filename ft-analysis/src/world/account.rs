@@ -84,6 +84,11 @@ impl Stretches for () {
 
 /// Most interrupts that nest on one CPU: a softirq, and hard interrupts and vectors that each disable
 /// further ones; more can only come from damaged data.
+///
+/// Limit: cannot be reached: softirq, hard interrupt and vectors, each of which keeps its own kind out. The record of a
+/// further one is counted (`interrupts_off_cpu`); for a CPU that wakes a worker of a load the outermost is forgotten,
+/// and the innermost counts.
+/// Shown by: `more_interrupts_than_can_nest_are_refused`, `the_innermost_interrupt_of_the_wakers_cpu_has_woken`.
 const MAX_NESTED: usize = 16;
 
 #[derive(Debug)]

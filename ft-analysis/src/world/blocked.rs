@@ -9,7 +9,9 @@
 //! 4. *page fault*: it is inside a recorded page fault. Of one whose end was not recorded: it left the CPU
 //!    uninterruptibly (state `D`), and after it got the CPU that fault was the last that was recorded of it. A system
 //!    call that was not recorded and follows such a fault looks the same: with the group `syscall` it does not.
-//! 5. The state in which it left: *asleep* (`S`), *uninterruptible* (`D`), *stopped*.
+//! 5. *system call*, *page fault*: what the registers said when it left the CPU (`sleeps`): in which call it was, or that it was in
+//!    none and left uninterruptibly, which is a fault of its own code.
+//! 6. The state in which it left: *asleep* (`S`), *uninterruptible* (`D`), *stopped*.
 //!
 //! Rows of kernel locks, system calls and page faults come at their begin and have their length, so a wait is split at
 //! their ends exactly. One that had not ended when the recording did has no row.
@@ -74,6 +76,10 @@ impl BlockedOn {
 
 /// Waits for locks of the kernel that enclose each other. A thread has a few, with those of the interrupts on top of it;
 /// damaged data can have more.
+///
+/// Limit: cannot be reached: a lock, the lock of its queue, and the same in a softirq and a hard interrupt on top. In
+/// damaged data the outermost is forgotten, and a wait that outlasts all others is `asleep`.
+/// Shown by: `of_more_waits_than_can_enclose_each_other_the_outermost_is_forgotten`.
 const MAX_ENCLOSED: usize = 16;
 
 /// A stay in the kernel whose end is known.
@@ -92,6 +98,13 @@ enum Fault {
     Endless,
 }
 
+/// What a thread was in when it left the CPU.
+#[derive(Debug)]
+enum LeftIn {
+    Call(Name),
+    NoCall,
+}
+
 /// What one thread is inside of.
 #[derive(Debug, Default)]
 pub(crate) struct Waits {
@@ -102,6 +115,8 @@ pub(crate) struct Waits {
     contention: Vec<Stay>,
     syscall: Option<Stay>,
     fault: Option<Fault>,
+    /// What it was in when it left the CPU.
+    left_in: Option<LeftIn>,
     state: Option<TaskState>,
 }
 
@@ -142,6 +157,11 @@ impl Waits {
         self.fault = Some(end.map_or(Fault::Endless, Fault::Until));
     }
 
+    /// It is about to leave the CPU in this call, or in none.
+    pub(crate) fn sleeps(&mut self, call: Option<&Name>) {
+        self.left_in = Some(call.map_or(LeftIn::NoCall, |call| LeftIn::Call(call.clone())));
+    }
+
     /// It leaves the CPU in `state` (of `sched_switch`).
     pub(crate) fn leaves(&mut self, state: TaskState) {
         self.state = Some(state);
@@ -150,6 +170,7 @@ impl Waits {
     /// It gets a CPU.
     pub(crate) fn returns(&mut self) {
         self.fault = self.fault.filter(|fault| *fault != Fault::Endless);
+        self.left_in = None;
     }
 
     /// What it waits for at `t`, with its name if it has one, and until when that is known to last.
@@ -171,7 +192,11 @@ impl Waits {
         {
             return ((BlockedOn::PageFault, None), end);
         }
-        let endless_fault = self.fault == Some(Fault::Endless);
+        if let Some(LeftIn::Call(call)) = &self.left_in {
+            return ((BlockedOn::SystemCall, Some(call)), i64::MAX);
+        }
+        let in_no_call = matches!(self.left_in, Some(LeftIn::NoCall));
+        let endless_fault = self.fault == Some(Fault::Endless) || in_no_call;
         let on = match self.state {
             Some(TaskState::Uninterruptible) if endless_fault => BlockedOn::PageFault,
             Some(TaskState::Uninterruptible) => BlockedOn::Uninterruptible,
@@ -255,6 +280,26 @@ mod tests {
         assert_eq!(cause(&waits, 60), ("asleep".into(), i64::MAX));
         waits.contends(30, 40, &"rwsem-read".into());
         assert_eq!(cause(&waits, 30), ("kernel lock rwsem-read".into(), 40));
+    }
+
+    #[test]
+    fn what_it_left_the_cpu_in_counts_until_it_is_back() {
+        let mut waits = Waits::default();
+        waits.sleeps(Some(&"futex".into()));
+        waits.leaves(TaskState::Sleeping);
+        assert_eq!(cause(&waits, 10), ("system call futex".into(), i64::MAX));
+        waits.contends(20, 30, &"rwsem-read".into());
+        assert_eq!(cause(&waits, 20).0, "kernel lock rwsem-read");
+        waits.returns();
+        waits.leaves(TaskState::Sleeping);
+        assert_eq!(cause(&waits, 40).0, "asleep");
+        for (state, expected) in
+            [(TaskState::Uninterruptible, "page fault"), (TaskState::Sleeping, "asleep")]
+        {
+            waits.sleeps(None);
+            waits.leaves(state);
+            assert_eq!(cause(&waits, 50).0, expected);
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::{
 use crate::agreement::Missed;
 use ft_trace::event::{LeanChain, LeanContention, LeanFutex, LeanProbe, LeanSample, LeanUserEvent};
 use ft_trace::ids::{Cpu, ThreadKey};
-use ft_trace::tables::Irq;
+use ft_trace::tables::{Irq, Throttle};
 
 /// Why what a thread holds, waits for and polls is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +52,13 @@ pub enum Change<'a> {
         chain: &'a LeanChain,
         /// Whom it has woken, if that one is observed and lives.
         woken: Option<&'a Thread>,
+    },
+    /// A thread is kept from its CPU by the quota of its group.
+    Throttled {
+        /// The thread, which may sleep.
+        thread: &'a Thread,
+        /// Since now, for how long, and by which group.
+        throttle: &'a Throttle,
     },
     /// A thread was sampled.
     Sampled {

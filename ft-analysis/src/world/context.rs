@@ -46,9 +46,15 @@ pub(crate) struct Program {
 }
 
 /// Largest site number that is accepted; the table has one row for each place in the source of a program.
+///
+/// Limit: events of further ones are not analysed, counted (`unknown_sites`), and every report warns.
+/// Shown by: `events_of_sites_that_nobody_knows_are_counted`.
 const MAX_SITES: usize = 1 << 20;
 
 /// Names that are kept for locks without one; then the cache starts anew.
+///
+/// Limit: nothing: the cache starts empty again.
+/// Shown by: `any_number_of_addresses_has_its_names`.
 const MAX_HEX_NAMES: usize = 1 << 16;
 
 /// Facts of a trace.
@@ -60,6 +66,8 @@ pub struct Context {
     pub(crate) clock_bound_ns: i64,
     /// The process that recorded, if it is known.
     pub(crate) agent: Option<Pid>,
+    /// From sample to sample of a CPU, ns, if there are any.
+    pub(crate) sample_ns: Option<i64>,
     observed: HashSet<Pid>,
     comms: HashMap<ThreadKey, Name>,
     /// Of the threads that the kernel named: no program tells their numbers.
@@ -94,6 +102,7 @@ impl Context {
             kernel,
             clock_bound_ns,
             agent: None,
+            sample_ns: None,
             observed: HashSet::new(),
             comms: HashMap::new(),
             newest: HashMap::new(),
@@ -140,6 +149,12 @@ impl Context {
     /// Adds which process recorded.
     pub fn with_agent(self, agent: Option<Pid>) -> Self {
         Context { agent, ..self }
+    }
+
+    /// Adds how often each CPU was sampled in a second, if it was.
+    pub fn with_samples(self, hz: Option<u32>) -> Self {
+        let sample_ns = hz.filter(|hz| *hz > 0).map(|hz| 1_000_000_000 / i64::from(hz));
+        Context { sample_ns, ..self }
     }
 
     /// Adds which requests somebody asks for; of a site, what it is to them.

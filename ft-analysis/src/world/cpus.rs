@@ -235,8 +235,8 @@ impl Cpus {
     }
 
     /// Who has `cpu` now, if that is known.
-    pub(crate) fn occupant(&mut self, cpu: Cpu) -> Option<&Occupant> {
-        self.queue(cpu)?.occupant.as_ref()
+    pub(crate) fn occupant(&self, cpu: Cpu) -> Option<&Occupant> {
+        self.queues.get(index(cpu)?)?.occupant.as_ref()
     }
 
     /// A record at `t` shows that `tid` has `cpu`. When another thread was given the CPU last, the next switch tells.

@@ -66,6 +66,9 @@ impl Incomplete {
 pub(crate) const SEMAPHORE: &str = LockKind::Semaphore.word();
 
 /// Locks that one thread can hold at a time; more comes from damaged data or releases that never record.
+///
+/// Limit: the oldest hold has no row and is counted (`too_many`); depths above 255 are too small accordingly.
+/// Shown by: `memory_is_bounded` in `held/tests.rs`.
 const MAX_HELD: usize = 256;
 
 /// A hold that goes on.

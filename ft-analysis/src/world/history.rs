@@ -16,6 +16,10 @@ use ft_trace::tables::{Decomposition, Part};
 
 /// Stretches that one polling thread keeps. A 1000 Hz tick with its softirqs makes about 4000 a second,
 /// so this covers at least a second between two gaps, and any longer time in which the thread does not run.
+///
+/// Limit: the gap has no kernel account and is counted (`before_history`); a run of a load has no parts, and those of
+/// its job are a `lower bound`.
+/// Shown by: `the_history_is_bounded_and_says_so`.
 const MAX_STRETCHES: usize = 4096;
 
 #[derive(Debug)]

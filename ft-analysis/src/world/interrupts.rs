@@ -7,10 +7,15 @@ use ft_trace::ids::{Cpu, Name};
 use ft_trace::tables::{Irq, IrqKind, IrqPurpose};
 
 /// Interrupts that nest on one CPU; more come from damaged data, and the outermost are forgotten.
+///
+/// Limit: as `MAX_NESTED` of `account.rs`.
 const MAX_NESTED: usize = 16;
 
 /// A softirq that begins so soon after an interrupt follows it, ns: what lies in between is the kernel's own way from
 /// one to the other, and the recording of both.
+///
+/// Limit: part of the definition: for a packet that comes later, the interrupted thread counts as the sender.
+/// Shown by: `a_packet_that_a_thread_delivers_itself_is_that_threads_doing`.
 const FOLLOWS_NS: i64 = 2_000;
 
 /// An interrupt that a CPU is in.

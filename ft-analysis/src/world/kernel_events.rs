@@ -12,7 +12,8 @@ use crate::analysis::{Analysis, Audience};
 use ft_trace::event::{LeanChain, LeanFault, LeanProbe, LeanSample, LeanSyscall};
 use ft_trace::ids::{Cpu, Pid, ThreadKey, Tid};
 use ft_trace::tables::{
-    ChainKind, Irq, LossRow, SchedMigrate, SchedSwitch, SchedWaking, TaskEvent, TaskKind, TaskState,
+    ChainKind, Irq, LossRow, SchedMigrate, SchedSwitch, SchedWaking, Sleep, TaskEvent, TaskKind,
+    TaskState, Throttle,
 };
 
 impl World {
@@ -63,6 +64,23 @@ impl World {
         thread.account.forget();
         thread.runs_on = None;
         thread.unseen = ts;
+    }
+
+    /// A thread is about to leave its CPU to wait.
+    pub(super) fn sleep(&mut self, e: &Sleep) {
+        if self.context.observes(e.pid) {
+            let slot = self.thread_now(e.thread());
+            let thread = &mut self.threads[slot];
+            thread.spent.waits.sleeps(e.call.as_ref());
+            thread.asleep = Some(e.clone());
+        }
+    }
+
+    /// A thread is kept from its CPU by the quota of its group from now on.
+    pub(super) fn throttle<A: Analysis>(&mut self, e: &Throttle, to: &mut Audience<'_, A>) {
+        if let Some(thread) = self.thread(e.pid, e.tid) {
+            to.tell(self, Change::Throttled { thread, throttle: e });
+        }
     }
 
     /// Returns whether the thread that leaves waits for a CPU from now on.
@@ -142,7 +160,9 @@ impl World {
         let (thread, wake) = (&self.threads[slot], wake.as_ref());
         let change = Change::Dispatched { thread, after, shares: &shares, wake, cpu: e.cpu };
         to.tell(self, change);
-        (self.threads[slot].left_at, self.threads[slot].prio) = (None, Some(e.next_prio));
+        let thread = &mut self.threads[slot];
+        (thread.left_at, thread.asleep) = (None, None);
+        thread.prio = Some(e.next_prio);
     }
 
     /// Who wakes: the one that has the waker's CPU; where that is not known, the newest thread with its number.

@@ -20,9 +20,16 @@ use serde::{Deserialize, Serialize};
 
 /// Locks of one process that are kept although nobody holds them or waits for them; its own, so that none makes
 /// another's forgotten. And as many of all processes together of which no thread lives.
+///
+/// Limit: locks that only ended threads hold are forgotten: a later wait for one has no holder. Locks in use are kept
+/// beyond the bound, and no process causes locks of a living one to be forgotten.
+/// Shown by: `a_process_forgets_locks_of_its_own_and_no_others`.
 const MAX_LOCKS: usize = 1 << 16;
 
 /// Holders of one lock: readers that ended without a release would otherwise gather without limit.
+///
+/// Limit: waits for it are `lower bound`s until a thread holds it exclusively.
+/// Shown by: `more_readers_than_are_kept_…`.
 const MAX_HOLDERS: usize = 4096;
 
 /// A hold, as others see it.

@@ -76,7 +76,7 @@ use crate::{Tally, VERSION};
 use cpus::Cpus;
 use ft_trace::Mark;
 use ft_trace::event::Event;
-use ft_trace::ids::{Name, Pid, ThreadKey, Tid};
+use ft_trace::ids::{Cpu, Name, Pid, ThreadKey, Tid};
 use ft_trace::tables::Decomposition;
 use locks::Locks;
 use log::Log;
@@ -209,6 +209,11 @@ impl World {
         self.cpus.is_agents(thread)
     }
 
+    /// Who has a CPU, if that is known.
+    pub(crate) fn occupant(&self, cpu: Cpu) -> Option<&Occupant> {
+        self.cpus.occupant(cpu)
+    }
+
     /// The interrupts that CPUs are in.
     pub(crate) fn interrupts(&self) -> &Interrupts {
         &self.interrupts
@@ -265,6 +270,8 @@ impl World {
         self.return_until(ts, to);
         self.now = ts;
         match event {
+            Event::Sleep(e) => self.sleep(e),
+            Event::Throttle(e) => self.throttle(e, to),
             Event::Switch(e) => self.switch(e, to),
             Event::Waking(e) => self.waking(e, to),
             Event::Migrate(e) => self.migrate(e),

@@ -22,6 +22,9 @@ use crate::analysis::{Analysis, Audience};
 use ft_trace::ids::ThreadKey;
 
 /// Scopes, requests, or holds of tasks that no thread runs; further ones are not known any more.
+///
+/// Limit: further ones have no row and are counted (`too_many`).
+/// Shown by: `of_more_scopes_than_are_kept_of_tasks_the_further_ones_are_counted`.
 pub(crate) const MAX_PARKED: usize = if cfg!(test) { 1 << 10 } else { 1 << 16 };
 
 /// Something that goes on.

@@ -3,6 +3,9 @@
 use ft_trace::ids::Cpu;
 
 /// CPU numbers at or above this one come from damaged data (`NR_CPUS` of x86-64 is at most 8192, arch/x86/Kconfig).
+///
+/// Limit: cannot be reached; a higher number is damaged data, and nobody is blamed.
+/// Shown by: `nobody_is_blamed_for_what_is_not_known`.
 const MAX_CPUS: usize = 8192;
 
 /// Which CPU it is; `None` when there can be none with that number.
@@ -22,6 +25,11 @@ impl<T: Default> PerCpu<T> {
             self.0.resize_with(i + 1, T::default);
         }
         self.0.get_mut(i)
+    }
+
+    /// Those that were asked for.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.0.iter_mut()
     }
 
     /// The same, if it was ever asked for.

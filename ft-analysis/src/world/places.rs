@@ -25,6 +25,9 @@ use ft_trace::ids::Name;
 use ft_trace::tables::{CallSeen, Decomposition, FaultKind, FileKind, Part, Place};
 
 /// Places of one thread that are told apart.
+///
+/// Limit: one row `(others)`, for each kind of fault; sums stay exact.
+/// Shown by: `calls_that_do_not_fit_share_a_row`.
 const MAX_PLACES: usize = 256;
 
 /// `-ERESTART_RESTARTBLOCK` (include/linux/errno.h): the next call of the thread may be `restart_syscall`.

@@ -9,6 +9,10 @@ use ft_trace::event::LeanUserEvent;
 use ft_trace::tables::SiteKind;
 
 /// Polls in which one thread can be at a time; more comes from damaged data, or from ends that were never recorded.
+///
+/// Limit: the outermost has no row and is counted (`too_many`), and what its task does is not known until its next
+/// event.
+/// Shown by: `polls_within_each_other_are_bounded_and_counted`.
 const MAX_POLLS: usize = 256;
 
 /// A task of a process: the registration that numbered it, and its number.

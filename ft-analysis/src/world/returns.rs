@@ -14,6 +14,9 @@ use ft_trace::tables::{ContentionEnd, FutexResult};
 
 /// Waits for locks of the kernel that enclose each other, of one thread. It has a few, with those of the interrupts on top of
 /// it; damaged data can have more.
+///
+/// Limit: cannot be reached, like `MAX_ENCLOSED`. In damaged data the outermost ends when one too many begins.
+/// Shown by: `more_waits_than_can_enclose_each_other_end_the_outermost`.
 const MAX_WAITS: usize = 16;
 
 /// What ends: a call, or a wait of this number.

@@ -25,6 +25,10 @@ use ft_trace::ids::{Name, ThreadKey};
 use ft_trace::tables::Part;
 
 /// Culprits of one part of one thread that are told apart.
+///
+/// Limit: the first ones are exact; later threads of one name share a row without a number; the row of the rest is
+/// named `others`.
+/// Shown by: `culprits_are_bounded_and_the_rest_is_counted`, `later_threads_of_one_name_are_together`.
 const MAX_CULPRITS: usize = 64;
 
 /// Threads of one part whose sum is found at once.

@@ -32,6 +32,9 @@ pub struct Sums<T> {
 }
 
 /// Those that are kept; a thousand differ in one interval only where thousands of threads share a CPU or a lock.
+///
+/// Limit: the half with the least time becomes a rest, which bounds the error of each sum; the row is a `lower bound`.
+/// Shown by: `what_does_not_fit_is_an_error_bound_…`, `more_holders_than_are_kept_…`, `memory_is_bounded_and_says_so`.
 pub(crate) const MAX_KEPT: usize = 1024;
 
 /// With so many, adding them one by one costs less than sorting.

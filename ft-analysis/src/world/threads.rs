@@ -20,7 +20,7 @@ use super::spent::Spent;
 use super::wakes::Wakes;
 use ft_trace::event::LeanFutex;
 use ft_trace::ids::{Cpu, Name, ThreadKey};
-use ft_trace::tables::Decomposition;
+use ft_trace::tables::{Decomposition, Sleep};
 
 /// Place of a thread among those that live; used again when it has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,6 +143,8 @@ pub struct Thread {
     pub(crate) left: i64,
     /// Call chain at which it left its CPU, until it has one again.
     pub(crate) left_at: Option<i64>,
+    /// What it was in when it left its CPU to wait, until it has one again.
+    pub(crate) asleep: Option<Sleep>,
     /// Since when it can run and does not, when it is runnable; and it was woken, not preempted.
     pub(crate) runnable: (i64, bool),
     /// Its newest kernel priority, by its switches and wake-ups; while it waits for a CPU, that with which it began to.
@@ -202,6 +204,7 @@ impl Thread {
             runs_on: None,
             left: i64::MIN,
             left_at: None,
+            asleep: None,
             runnable: (i64::MIN, false),
             prio: None,
             cut_off: false,
@@ -274,9 +277,19 @@ impl Thread {
         self.places.get_or_insert_with(|| Box::new(Places::new(account.at(now))))
     }
 
+    /// Whether it can run, and others have the CPU.
+    pub(crate) fn is_runnable(&self) -> bool {
+        self.account.state().is_runnable()
+    }
+
     /// It is off the CPU, and waits for something.
     pub(crate) fn is_blocked(&self) -> bool {
         self.account.state() == State::Blocked
+    }
+
+    /// It had to leave its CPU, and has none.
+    pub(crate) fn is_preempted(&self) -> bool {
+        self.account.state() == State::Preempted
     }
 
     /// It has recorded an event itself.

@@ -27,6 +27,10 @@ use super::{Thread, World};
 use ft_trace::tables::{Counts, Decomposition};
 
 /// Tasks of one process whose turns are summed. Of more, those that are over are forgotten, and then the oldest.
+///
+/// Limit: those that were dropped are forgotten, then the one with the smallest number: what has begun in it and goes
+/// on is *unexplained*, a `lower bound`.
+/// Shown by: not shown.
 const MAX_TASKS: usize = 1 << 16;
 
 /// What the turns of a task took of the accounts of their threads.
@@ -89,7 +93,7 @@ struct Sum {
     first: u64,
     /// Number of the turn that goes on.
     now: Option<u64>,
-    /// In a turn that is over, it was not known of all time before that what a thread did.
+    /// Up to when records may be missing of the turns that are over.
     doubtful: i64,
     dropped: bool,
 }
@@ -136,7 +140,10 @@ impl Turns {
         let of = self.0.get_mut(&thread.process).and_then(|tasks| tasks.get_mut(&task));
         let Some(sum) = of.filter(|sum| sum.now == Some(turn.number)) else { return };
         (sum.took, sum.now) = (turn.at(now), None);
-        sum.doubtful = sum.doubtful.max(thread.unseen).max(thread.unsure);
+        // What is missing of the thread from before the turn is no matter of the task.
+        if thread.doubtful_since(turn.began.ts) {
+            sum.doubtful = sum.doubtful.max(thread.unseen).max(thread.unsure);
+        }
     }
 
     /// What a task does is not known any more, or it is over.
@@ -257,11 +264,13 @@ impl Spell {
         world.agent_part(took.agent_ns, &took.parts)
     }
 
-    /// Records may be missing of a turn of its task that is over.
+    /// Switches may be missing of its thread since it began, or, of the turns of its task since then, any records.
     pub(crate) fn is_doubtful(&self, thread: &Thread, world: &World) -> bool {
-        let Some(of) = self.task_elsewhere(thread) else { return false };
+        let Some(of) = self.task_elsewhere(thread) else { return thread.doubtful_since(self.ts) };
+        let turn = thread.polls.turn(of.task);
         let doubtful = world.turns.of(thread.process, of.task).map(|sum| sum.doubtful);
         doubtful.is_none_or(|at| at >= self.ts)
+            || turn.is_some_and(|turn| thread.doubtful_since(turn.began.ts))
             || self.took(of, thread, world).is_none()
             || world.losses().process_since(thread.key.pid, self.ts)
     }

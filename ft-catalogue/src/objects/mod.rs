@@ -13,20 +13,20 @@
 //! The crate's clients need a runtime. It has one thread, the calling one, and runs only while a method here waits; it looks up
 //! names of hosts on a second one.
 
+mod listing;
 mod patience;
 mod progress;
 mod removal;
 mod retries;
 mod transfer;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use ft_trace::store::META_FILE;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use object_store::aws::{AmazonS3, AmazonS3Builder};
 use object_store::path::Path as Name;
-use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt, PutMode};
+use object_store::{ObjectStore, ObjectStoreExt, PutMode};
 use tokio::runtime::{Builder, Runtime};
 
 use self::patience::Patience;
@@ -37,13 +37,14 @@ use crate::scratch::Scratch;
 use crate::{CatalogueError, Key, Result, TRACES};
 
 /// Files of a trace on their way at once.
+///
+/// Limit: as `PIECE_BYTES` of `transfer.rs`.
 const AT_ONCE: usize = 4;
 
 /// Rows read at once.
+///
+/// Limit: as `PIECE_BYTES` of `transfer.rs`.
 const ROWS_AT_ONCE: usize = 16;
-
-/// Objects below one name that are looked at.
-const MAX_OBJECTS: usize = (1 << 20) + 1;
 
 /// A bucket, or what begins with a prefix in it.
 #[derive(Debug)]
@@ -121,40 +122,6 @@ impl Objects {
         }
     }
 
-    /// The objects below a name, by the rest of theirs.
-    async fn below(&self, name: &Name) -> Result<BTreeMap<String, ObjectMeta>> {
-        let mut found = BTreeMap::new();
-        self.each(name, |object| {
-            if found.len() == MAX_OBJECTS {
-                let why = format!("there are more than {MAX_OBJECTS} objects");
-                return Err(failed("list", name.as_ref(), &why));
-            }
-            let rest = object.location.as_ref().strip_prefix(name.as_ref());
-            if let Some(rest) = rest.and_then(|rest| rest.strip_prefix('/')) {
-                found.insert(rest.to_owned(), object);
-            }
-            Ok(())
-        })
-        .await?;
-        Ok(found)
-    }
-
-    /// Shows the objects below a name, some of them twice where the list had to begin anew.
-    async fn each(&self, name: &Name, mut see: impl FnMut(ObjectMeta) -> Result<()>) -> Result<()> {
-        let mut retries = Retries::default();
-        'anew: loop {
-            let mut objects = self.store.list(Some(name));
-            while let Some(object) = objects.next().await {
-                match object {
-                    Ok(object) => see(object)?,
-                    Err(error) if retries.again(&error).await => continue 'anew,
-                    Err(error) => return Err(self.failed("list", name)(error)),
-                }
-            }
-            return Ok(());
-        }
-    }
-
     async fn delete(&self, name: &Name) -> Result<()> {
         match self.store.delete(name).await {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
@@ -194,14 +161,7 @@ impl Place for Objects {
     fn prepare(&self) -> Result<()> {
         self.runtime.block_on(async {
             let name = self.name(TRACES)?;
-            let mut retries = Retries::default();
-            loop {
-                match self.store.list(Some(&name)).next().await {
-                    None | Some(Ok(_)) => return Ok(()),
-                    Some(Err(error)) if retries.again(&error).await => {}
-                    Some(Err(error)) => return Err(self.failed("list", &name)(error)),
-                }
-            }
+            self.page(&name, None, Some(1)).await.map(drop)
         })
     }
 
@@ -316,7 +276,9 @@ impl Place for Objects {
     }
 
     fn fetch(&self, key: &Key, name: &str, to: &Path) -> Result<()> {
-        self.runtime.block_on(async { self.receive(&self.file(key, name)?, to, u64::MAX).await })
+        self.runtime.block_on(async {
+            self.receive(&self.file(key, name)?, to, transfer::most(name)).await
+        })
     }
 
     fn fetch_traces(&self, traces: &[(&Key, &Path)], is_wanted: Wanted<'_>) -> Vec<Result<()>> {

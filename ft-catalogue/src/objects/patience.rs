@@ -9,11 +9,19 @@ use super::progress::Connector;
 use super::retries;
 
 /// How long one request is tried in all, if the store does not answer it: then no further try begins.
+///
+/// Limit: as `RETRIES` of `retries.rs`.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How long the store may take to accept a connection, and for how long too little may come of an answer (`progress.rs`), if the
 /// environment (`AWS_READ_TIMEOUT`) does not say otherwise.
+///
+/// Limit: as `RETRIES` of `retries.rs`.
 const CONNECT: Duration = Duration::from_secs(5);
+
+/// How long an object store may send nothing, unless `AWS_READ_TIMEOUT` says otherwise.
+///
+/// Limit: as `RETRIES` of `retries.rs`.
 pub(super) const SILENCE: Duration = Duration::from_secs(60);
 
 /// How long a store is waited for: one that accepts connections and says nothing is away after [`SILENCE`], for with that

@@ -4,6 +4,8 @@
 //! given up as one that says nothing. What is sent to it cannot be counted, for the crate's client takes it whole; so its time follows
 //! from its length: a store that says nothing to a piece of 8 MiB is waited for nine times as long. Time in which a transfer writes to
 //! its disk, and does not wait, does not count; time in which it waits, and another one's disk keeps the thread, does.
+//!
+//! What the crate keeps in memory as a whole, lists and reasons of errors, has a largest size.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -20,10 +22,22 @@ use object_store::client::{
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
 
 /// Bytes of an answer that must come in each [`super::patience::SILENCE`], or all that are left.
+///
+/// Limit: the store counts as away; a large file that comes faster may take as long as it comes.
+/// Shown by: `a_store_that_says_nothing_or_drips_is_given_up_after_the_same_time`,
+/// `a_large_answer_may_take_as_long_as_it_comes`, `a_store_that_sends_a_byte_now_and_then_is_away`.
 const LEAST_RECEIVED: usize = 64 << 10;
 
 /// Bytes of a request for which one such time more is given until its answer begins.
+///
+/// Limit: as `LEAST_RECEIVED`.
 const LEAST_SENT: usize = 1 << 20;
+
+/// Bytes of an answer that is no object: a page of a list, of a thousand names of at most a KiB, is much shorter.
+///
+/// Limit: the store is refused with that reason.
+/// Shown by: `what_is_kept_whole_has_a_size`, `lies_about_all_are_one_failure`.
+const MAX_ANSWER_BYTES: usize = 16 << 20;
 
 /// Makes the crate's own client, and waits for it as said above.
 #[derive(Debug)]
@@ -57,11 +71,15 @@ impl HttpService for Client {
     {
         let more = request.body().content_length() / LEAST_SENT;
         let most = self.silence.saturating_mul(u32::try_from(more + 1).unwrap_or(u32::MAX));
+        let query = request.uri().query().unwrap_or_default();
+        let is_for_object = request.method() == "GET" && !query.contains("list-type=");
         Box::pin(async move {
             let answer = timeout(most, self.inner.execute(request)).await;
             let answer = answer.map_err(|_| Slow::after(most))??;
             let (head, body) = answer.into_parts();
-            let body = HttpResponseBody::new(Watched::new(body, self.silence));
+            let is_object = is_for_object && head.status.is_success();
+            let room = if is_object { usize::MAX } else { MAX_ANSWER_BYTES };
+            let body = HttpResponseBody::new(Watched::new(body, self.silence, room));
             Ok(HttpResponse::from_parts(head, body))
         })
     }
@@ -71,6 +89,8 @@ impl HttpService for Client {
 struct Watched<B> {
     body: B,
     silence: Duration,
+    /// Bytes that may still come.
+    room: usize,
     /// Since [`LEAST_RECEIVED`] bytes came: how long was waited, and how many have come.
     waited: Duration,
     received: usize,
@@ -79,8 +99,8 @@ struct Watched<B> {
 }
 
 impl<B> Watched<B> {
-    fn new(body: B, silence: Duration) -> Watched<B> {
-        Watched { body, silence, waited: Duration::ZERO, received: 0, waiting: None }
+    fn new(body: B, silence: Duration, room: usize) -> Watched<B> {
+        Watched { body, silence, room, waited: Duration::ZERO, received: 0, waiting: None }
     }
 
     /// So many bytes came. Whether they were too few for the time.
@@ -110,6 +130,10 @@ impl<B: Body<Data = Bytes, Error = HttpError> + Unpin> Body for Watched<B> {
                 Some(Ok(frame)) => frame.data_ref().map_or(0, Bytes::len),
                 _ => return Poll::Ready(frame),
             };
+            let Some(room) = this.room.checked_sub(bytes) else {
+                return Poll::Ready(Some(Err(HttpError::new(HttpErrorKind::Unknown, Large))));
+            };
+            this.room = room;
             return Poll::Ready(match this.are_too_few(bytes) {
                 true => Some(Err(Slow::after(this.silence))),
                 false => frame,
@@ -128,9 +152,18 @@ impl<B: Body<Data = Bytes, Error = HttpError> + Unpin> Body for Watched<B> {
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        match self.room {
+            usize::MAX => self.body.size_hint(),
+            // For what an answer says to be, the crate would make room at once.
+            _ => SizeHint::default(),
+        }
     }
 }
+
+/// More came than such an answer has.
+#[derive(Debug, thiserror::Error)]
+#[error("the answer is longer than {} MiB", MAX_ANSWER_BYTES >> 20)]
+pub(super) struct Large;
 
 /// Too little moved.
 #[derive(Debug, thiserror::Error)]
@@ -179,11 +212,20 @@ mod tests {
 
     /// How many bytes come of such an answer, and after how long; nothing of it passes here.
     fn received(pieces: &[(u64, usize)], pause: u64) -> (Result<usize, HttpErrorKind>, u64) {
+        received_of(usize::MAX, pieces, pause)
+    }
+
+    /// The same of an answer that may have so many bytes.
+    fn received_of(
+        room: usize,
+        pieces: &[(u64, usize)],
+        pause: u64,
+    ) -> (Result<usize, HttpErrorKind>, u64) {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = runtime.enable_time().start_paused(true).build().unwrap();
         runtime.block_on(async {
             let left = pieces.iter().map(|&(s, bytes)| (Duration::from_secs(s), bytes));
-            let mut body = Watched::new(Pieces { left: left.collect(), next: None }, SILENCE);
+            let mut body = Watched::new(Pieces { left: left.collect(), next: None }, SILENCE, room);
             let (began, mut bytes) = (Instant::now(), 0);
             let done = loop {
                 match body.frame().await {
@@ -209,6 +251,13 @@ mod tests {
         // Fast at first.
         let drips = [vec![(1, LEAST_RECEIVED); 100], vec![(1, 100); 1000]].concat();
         assert_eq!(received(&drips, 0), (Err(HttpErrorKind::Timeout), 160));
+    }
+
+    #[test]
+    fn what_is_kept_whole_has_a_size() {
+        let pieces = [(0, MAX_ANSWER_BYTES), (0, 1)];
+        assert_eq!(received_of(MAX_ANSWER_BYTES, &pieces[..1], 0), (Ok(MAX_ANSWER_BYTES), 0));
+        assert_eq!(received_of(MAX_ANSWER_BYTES, &pieces, 0), (Err(HttpErrorKind::Unknown), 0));
     }
 
     #[test]

@@ -12,6 +12,12 @@ use crate::{Key, Result, TRACES};
 /// Where removals are announced: one object a trace, with the trace's path, and who removes it.
 const REMOVING: &str = "removing";
 
+/// Objects of a catalogue among which those are looked for that somebody has left behind.
+///
+/// Limit: nothing is swept, with that reason; what was to be removed has been.
+/// Shown by: not shown: it takes as many objects, or 16,777 pages.
+const MAX_SWEPT: usize = 1 << 24;
+
 impl Objects {
     /// Where the removal of a trace is announced.
     pub(super) fn removing(&self, key: &Key) -> Result<Name> {
@@ -49,7 +55,7 @@ impl Objects {
         let rows = self.below(&self.name(TRACES)?).await?;
         let mut keys: BTreeMap<Key, bool> = BTreeMap::new();
         let root = self.name("")?;
-        self.each(&root, |object| {
+        self.each(&root, MAX_SWEPT, |object| {
             let path = object.location.as_ref().strip_prefix(&self.prefix).unwrap_or_default();
             let path: Vec<&str> = path.trim_start_matches('/').split('/').take(3).collect();
             if let Some(key) = Key::of_path(&path.join("/"))
@@ -57,7 +63,6 @@ impl Objects {
             {
                 *keys.entry(key).or_insert(true) &= is_old(&object);
             }
-            Ok(())
         })
         .await?;
         let mut keys: Vec<Key> =

@@ -8,9 +8,18 @@ use std::time::Duration;
 
 use object_store::client::{HttpError, HttpErrorKind};
 
+use super::progress::Large;
+
 /// How often something is tried again: after 0.1 s, 0.2 s and so on, up to two seconds each; after some 8 s the store is away.
+///
+/// Limit: the store counts as unreachable: the trace stays where it was recorded, whole, and the message has the
+/// command that uploads it.
+/// Shown by: `while_the_store_is_away_traces_wait_here`, `a_store_that_accepts_and_never_answers_is_away`.
 pub(super) const RETRIES: usize = 7;
 pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(100);
+/// Longest pause before a retry.
+///
+/// Limit: as `RETRIES`.
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// How often something was tried.
@@ -36,7 +45,9 @@ fn is_cut(error: &object_store::Error) -> bool {
     let mut next: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(error) = next {
         if let Some(http) = error.downcast_ref::<HttpError>() {
-            return !matches!(http.kind(), HttpErrorKind::Connect | HttpErrorKind::Timeout);
+            let is_large = http.source().is_some_and(|source| source.is::<Large>());
+            let never = matches!(http.kind(), HttpErrorKind::Connect | HttpErrorKind::Timeout);
+            return !is_large && !never;
         }
         if error.is::<Short>() {
             return true;

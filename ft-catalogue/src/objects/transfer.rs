@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{Read, Seek, Write};
 use std::path::Path;
 
-use ft_trace::dir::open_no_link;
+use ft_trace::dir::{MAX_WHOLE_BYTES, open_no_link};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use object_store::path::Path as Name;
 use object_store::{
@@ -14,15 +14,20 @@ use object_store::{
 };
 
 use super::retries::{Retries, Short};
-use super::{AT_ONCE, Objects};
+use super::{AT_ONCE, Objects, failed};
 use crate::error::io_error;
-use crate::place::{LocalFile, Wanted, is_name, made_for};
+use crate::place::{FILES, LocalFile, Wanted, is_name, made_for};
 use crate::{CatalogueError, Key, Result, key};
 
 /// What goes in one request, and what is in memory of each file on its way; S3 takes 5 MiB to 5 GiB, and 10,000 of them.
+///
+/// Limit: nothing: a larger file is sent in several pieces, of which S3 takes 10,000, so 78 GiB.
+/// Shown by: `files_that_are_larger_than_the_memory_go_to_a_store_and_come_back`.
 const PIECE_BYTES: usize = 8 << 20;
 
 /// How often it is looked whether all files are there, before somebody else is said to change them.
+///
+/// Limit: as `ROUNDS` of `directory.rs`.
 const ROUNDS: usize = 4;
 
 /// Digest of an object's contents, beside it: sizes alone do not distinguish files.
@@ -100,7 +105,7 @@ impl Objects {
         let wanted = there.keys().filter(|name| is_name(name) && is_wanted(name));
         stream::iter(wanted)
             .map(|name| async move {
-                self.receive(&self.file(key, name)?, &made_for(to, name)?, u64::MAX).await
+                self.receive(&self.file(key, name)?, &made_for(to, name)?, most(name)).await
             })
             .buffer_unordered(AT_ONCE)
             .try_collect()
@@ -164,6 +169,11 @@ impl Objects {
         let mut retries = Retries::default();
         loop {
             let found = self.store.get(name).await.map_err(self.failed("read", name))?;
+            if found.meta.size > most {
+                let why =
+                    format!("it has {} bytes, and no more than {most} are read", found.meta.size);
+                return Err(failed("read", name.as_ref(), &why));
+            }
             let mut file = File::create(to).map_err(io_error("write", to))?;
             match save(found, &mut file, most).await {
                 Ok(written) => return written.map_err(io_error("write", to)),
@@ -200,6 +210,11 @@ fn piece(file: &mut File, path: &Path) -> Result<Vec<u8>> {
         Vec::with_capacity(PIECE_BYTES.min(usize::try_from(left).unwrap_or(usize::MAX)));
     let read = file.take(PIECE_BYTES as u64).read_to_end(&mut bytes);
     read.map(|_| bytes).map_err(io_error("read", path))
+}
+
+/// Bytes of a trace's file of this name. Tables may have any number: they are not read as a whole.
+pub(super) fn most(name: &str) -> u64 {
+    if FILES.contains(&name) { MAX_WHOLE_BYTES } else { u64::MAX }
 }
 
 /// Writes what comes; the errors of the file are inside of the store's.

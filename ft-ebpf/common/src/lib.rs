@@ -41,7 +41,7 @@ mod records;
 pub use records::*;
 
 /// Version of this layout; the object with the programs has a global `RECORD_LAYOUT_<VERSION>`.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// The map of observed processes: a byte for each process id, 0 when it is not observed.
 pub mod observed {
@@ -62,12 +62,23 @@ pub mod observed {
 /// What the programs keep of threads, by their numbers: bits of their global `KEPT`.
 pub mod kept {
     /// System calls under way.
+    ///
+    /// Limit: a further one is a loss of `sys_enter` or `page_fault_user`, counted; `breakdown` is a lower bound.
+    /// Shown by: `what_is_under_way_beyond_its_table_is_counted`.
     pub const CALLS: u32 = 1;
     /// Calls about futexes under way.
+    ///
+    /// Limit: a further one is a loss of `futex_enter`, counted.
+    /// Shown by: `what_is_under_way_beyond_its_table_is_counted`.
     pub const FUTEX_CALLS: u32 = 2;
     /// Page faults under way.
+    ///
+    /// Limit: as `CALLS`.
     pub const FAULTS: u32 = 4;
     /// Where threads were when they left the CPU.
+    ///
+    /// Limit: a further one is a loss of `chain_switch`, counted.
+    /// Shown by: `what_is_under_way_beyond_its_table_is_counted`.
     pub const PLACES: u32 = 8;
 }
 

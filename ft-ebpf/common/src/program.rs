@@ -1,9 +1,9 @@
 //! Programs that can lose something, as indices into the loss map.
 
 /// Names, by index; equal to the tracepoints' names, but for those of call chains, samples and futexes, of calls that never
-/// return, of the ends of faults, of probes, and of counters, which are a part of `sched_switch`. Of a pair the exit writes the record; an entry is here where it needs room,
+/// return, of the ends of faults, of probes, and of counters, sleeps and throttles, which are a part of `sched_switch`. Of a pair the exit writes the record; an entry is here where it needs room,
 /// too, to be remembered.
-pub const NAMES: [&str; 36] = [
+pub const NAMES: [&str; 38] = [
     "sched_switch",
     "sched_waking",
     "sched_wakeup_new",
@@ -40,6 +40,8 @@ pub const NAMES: [&str; 36] = [
     "probe_end",
     "probe_return",
     "cpu_count",
+    "sleep",
+    "throttle",
 ];
 
 /// Index of a program.

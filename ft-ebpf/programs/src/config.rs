@@ -35,6 +35,8 @@ globals! {
     CGROUP_LEVEL cgroup_level: u32;
     /// The process that records.
     AGENT agent: u32;
+    /// Bytes in a ring buffer at which the agent is woken; see [`crate::record`].
+    RING_MARK ring_mark: u32;
     /// Not 0: the programs of the group `lock` or `section` are loaded.
     LOCKS locks: u32;
     /// Which tables by thread are in use, bits of `ft_ebpf::kept`.
@@ -73,6 +75,10 @@ globals! {
     SECTION_THREADS section_threads: u32;
     /// Rows of `SECTIONS` that are callers'.
     SECTION_CALLERS section_callers: u32;
+    /// `task_struct.group_leader`.
+    TASK_LEADER task_leader: u32;
+    /// `task_struct.start_time`.
+    TASK_START task_start: u32;
     /// `task_struct.signal`.
     TASK_SIGNAL task_signal: u32;
     /// `signal_struct.live.counter`.
@@ -107,6 +113,12 @@ globals! {
     REGS_R9 regs_r9: u32;
     /// `pt_regs.orig_ax`, the number of the system call.
     REGS_NUMBER regs_number: u32;
+    /// `pt_regs.ip`; 0: the kernel cannot be asked for the registers of a task in user space (before Linux 5.15).
+    REGS_IP regs_ip: u32;
+    /// `pt_regs.sp`.
+    REGS_SP regs_sp: u32;
+    /// `pt_regs.bp`.
+    REGS_BP regs_bp: u32;
     /// `task_struct.files`; 0: what leads from there to the kind of a descriptor is not known.
     TASK_FILES task_files: u32;
     /// `files_struct.fdt`.
@@ -127,6 +139,36 @@ globals! {
     SUPER_MAGIC super_magic: u32;
     /// `dentry.d_name.name`.
     DENTRY_NAME dentry_name: u32;
+    /// `task_struct.timer_slack_ns`; 0: not known.
+    TASK_SLACK task_slack: u32;
+    /// `task_struct.throttled`, since Linux 6.18; 0: this kernel has none.
+    TASK_THROTTLED task_throttled: u32;
+    /// `task_struct.se.cfs_rq`; 0: the kernel has no quotas. This and what follows up to `NODE_NAME` lead to those.
+    TASK_QUEUE task_queue: u32;
+    /// `task_struct.se.parent`.
+    TASK_PARENT task_parent: u32;
+    /// `sched_entity.cfs_rq`.
+    ENTITY_QUEUE entity_queue: u32;
+    /// `sched_entity.parent`.
+    ENTITY_PARENT entity_parent: u32;
+    /// `cfs_rq.throttled`; where that is a part of a byte, `throttled_clock`: since when it is.
+    QUEUE_THROTTLED queue_throttled: u32;
+    /// `cfs_rq.throttle_count`.
+    QUEUE_THROTTLES queue_throttles: u32;
+    /// `cfs_rq.runtime_enabled`.
+    QUEUE_HAS_QUOTA queue_has_quota: u32;
+    /// `cfs_rq.throttled_clock_self_time`, since Linux 6.6; 0: this kernel has none.
+    QUEUE_THROTTLED_NS queue_throttled_ns: u32;
+    /// `cfs_rq.tg`.
+    QUEUE_GROUP queue_group: u32;
+    /// `task_group.cfs_bandwidth.quota`.
+    GROUP_QUOTA group_quota: u32;
+    /// `task_group.cfs_bandwidth.period`.
+    GROUP_PERIOD group_period: u32;
+    /// `task_group.css.cgroup`.
+    GROUP_CGROUP group_cgroup: u32;
+    /// `kernfs_node.name`.
+    NODE_NAME node_name: u32;
     /// `task_struct.cgroups`; this and what follows only with `CGROUP_ID`.
     TASK_CGROUPS task_cgroups: u32;
     /// `css_set.dfl_cgrp`, the cgroup of version 2.
@@ -143,6 +185,6 @@ globals! {
 
 /// The layout of the records, in the symbol's name: the agent sets it and fails where it does not exist.
 #[unsafe(no_mangle)]
-static RECORD_LAYOUT_1: Global<u32> = Global::new(ft_ebpf::VERSION);
+static RECORD_LAYOUT_2: Global<u32> = Global::new(ft_ebpf::VERSION);
 
-const _: () = assert!(ft_ebpf::VERSION == 1, "RECORD_LAYOUT_n bears the version of the layout");
+const _: () = assert!(ft_ebpf::VERSION == 2, "RECORD_LAYOUT_n bears the version of the layout");

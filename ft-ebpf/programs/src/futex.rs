@@ -40,7 +40,7 @@ fn is_of_interest(number: u64) -> bool {
 
 /// Reads memory of the current thread; `None` where there is none, or it would have to be fetched first.
 #[inline(always)]
-fn user<T: Copy>(address: u64) -> Option<T> {
+pub(crate) fn user<T: Copy>(address: u64) -> Option<T> {
     // SAFETY: the helper checks the address, whatever it is.
     unsafe { bpf_probe_read_user(address as *const T) }.ok()
 }

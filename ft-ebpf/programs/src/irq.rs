@@ -3,13 +3,15 @@
 //! The entry program stores its time where the exit program finds it; the exit program writes one record
 //! with both. One slot per CPU and kind is enough: handlers of one kind do not nest on a CPU. Recorded is
 //! a handler that strikes an observed thread, which is decided once, at its entry; or in which one is woken,
-//! whoever was struck: a wait ends there, and that it was an interrupt is known from nothing else.
+//! whoever was struck: a wait ends there, and that it was an interrupt is known from nothing else. While an observed real-time
+//! thread waits for the CPU, each of that CPU is recorded: what it waits for then may be these, whomever they strike.
 //!
 //! On a real-time kernel softirqs are run by threads as a part of what these do, and can be preempted ([`softirq`]).
 
 use aya_ebpf::{
+    helpers::bpf_get_smp_processor_id,
     macros::{btf_tracepoint, map, tracepoint},
-    maps::{HashMap, PerCpuArray},
+    maps::{Array, HashMap, PerCpuArray},
     programs::{BtfTracePointContext, TracePointContext},
 };
 use aya_log_ebpf::warn;
@@ -44,6 +46,36 @@ struct Handlers {
 #[map]
 static HANDLERS: PerCpuArray<Handlers> = PerCpuArray::with_max_entries(1, 0);
 
+/// CPUs that there can be (`NR_CPUS` of x86-64, arch/x86/Kconfig).
+///
+/// Limit: cannot be reached.
+/// Shown by: not shown.
+const MAX_CPUS: u32 = 8192;
+
+/// Not 0: an observed real-time thread waits for this CPU.
+#[map]
+static AWAITED: Array<u32> = Array::with_max_entries(MAX_CPUS, 0);
+
+/// An observed thread waits for a CPU, or does so no longer.
+#[inline(always)]
+pub(crate) fn awaits(thread: TaskStruct, cpu: u32, waits: bool) {
+    if !thread.is_ordinary()
+        && let Some(awaited) = AWAITED.get_ptr_mut(cpu)
+    {
+        // SAFETY: whole words are written; of two that wait at once, one may be forgotten.
+        unsafe { awaited.write_volatile(u32::from(waits)) };
+    }
+}
+
+/// Whether one waits for this CPU.
+#[inline(always)]
+fn is_awaited() -> bool {
+    // SAFETY: the helper takes nothing and only returns a number.
+    let cpu = unsafe { bpf_get_smp_processor_id() };
+    // SAFETY: as in `awaits`.
+    AWAITED.get_ptr(cpu).is_some_and(|awaited| unsafe { awaited.read_volatile() } != 0)
+}
+
 /// An observed thread is woken on this CPU.
 #[inline(always)]
 pub(crate) fn wakes(ts: u64) {
@@ -51,6 +83,14 @@ pub(crate) fn wakes(ts: u64) {
         // SAFETY: the memory is this CPU's, and an interrupt on top of this program stores a later time.
         unsafe { (*handlers).woke = ts };
     }
+}
+
+/// Whether this CPU is in an interrupt, as far as its programs are attached: what runs here is not what was struck.
+#[inline(always)]
+pub(crate) fn is_in() -> bool {
+    let Some(handlers) = HANDLERS.get_ptr(0) else { return false };
+    // SAFETY: the memory is this CPU's, and what interrupts this program has left it when this goes on.
+    unsafe { (*handlers).entered.iter().any(|entered| *entered != 0) }
 }
 
 #[inline(always)]
@@ -76,7 +116,7 @@ fn exit(program: u32, kind: u16, slot: usize, number: u32) -> i32 {
         let handlers = &mut *handlers;
         (core::mem::take(&mut handlers.entered[slot]), handlers.strikes[slot], handlers.woke)
     };
-    if entry_ts != 0 && (strikes || woke >= entry_ts) {
+    if entry_ts != 0 && (strikes || woke >= entry_ts || is_awaited()) {
         let ts = now();
         let struck = current();
         write(program, ts, || Irq {
@@ -157,6 +197,11 @@ pub(crate) mod softirq {
     }
 
     /// By thread, which is in one at a time.
+    ///
+    /// Limit: a further one is a loss of `softirq_exit`, counted.
+    /// Shown by: `what_is_under_way_beyond_its_table_is_counted`, with a table of one entry on any kernel, where there
+    /// are two CPUs and a loopback device; that preempted softirqs fill one of 4096 on a real-time kernel is *not
+    /// shown*.
     #[map]
     static SOFTIRQS: HashMap<u32, Run> = HashMap::with_max_entries(4096, 0);
 
@@ -197,7 +242,7 @@ pub(crate) mod softirq {
         let entry_ts = core::mem::take(&mut run.since);
         // SAFETY: as in `wakes`.
         let woke = HANDLERS.get_ptr(0).map_or(0, |handlers| unsafe { (*handlers).woke });
-        if entry_ts == 0 || run.strikes == 0 && woke < entry_ts {
+        if entry_ts == 0 || run.strikes == 0 && woke < entry_ts && !is_awaited() {
             return;
         }
         let number = run.number;

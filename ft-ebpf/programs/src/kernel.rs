@@ -1,9 +1,12 @@
 //! Typed access to the kernel's structures, by the offsets of [`config`].
 
 use aya_ebpf::helpers::{bpf_get_current_task, bpf_probe_read_kernel};
-use ft_ebpf::COMM_LEN;
+use ft_ebpf::{COMM_LEN, FIRST_ORDINARY};
 
 use crate::config;
+
+/// In a state: the thread leaves for good (`TASK_DEAD`, include/linux/sched.h).
+pub(crate) const DEAD: u32 = 0x80;
 
 /// A `task_struct` that a tracepoint passed; it lives as long as the program runs.
 #[derive(Clone, Copy)]
@@ -29,8 +32,9 @@ impl TaskStruct {
         self.0
     }
 
+    /// A member of the structure, or of another one to which a member leads, whose type the verifier knows, too.
     #[inline(always)]
-    fn field<T: Copy>(self, offset: u32) -> T {
+    pub(crate) fn field<T: Copy>(self, offset: u32) -> T {
         // SAFETY: the verifier accepts the load only where the kernel's BTF has a member that covers
         // it; a page that is gone reads as zero.
         unsafe { self.0.add(offset as usize).cast::<T>().read_volatile() }
@@ -52,6 +56,12 @@ impl TaskStruct {
     #[inline(always)]
     pub(crate) fn prio(self) -> i32 {
         self.field(config::task_prio())
+    }
+
+    /// Whether it is neither a real-time thread nor one of SCHED_DEADLINE.
+    #[inline(always)]
+    pub(crate) fn is_ordinary(self) -> bool {
+        self.prio() >= FIRST_ORDINARY
     }
 
     /// State, for kernels whose `sched_switch` does not pass it. `long` before Linux 5.14: the low half
@@ -125,6 +135,14 @@ impl TaskStruct {
         self.probe::<*const u8>(offset).filter(|to| !to.is_null()).map(Self)
     }
 
+    /// Whether it is a thread of the kernel's, which no program has.
+    #[inline(always)]
+    pub(crate) fn is_of_kernel(self) -> bool {
+        // include/linux/sched.h
+        const PF_KTHREAD: u32 = 0x20_0000;
+        self.field::<u32>(config::task_flags()) & PF_KTHREAD != 0
+    }
+
     /// Whether it has begun to exit.
     #[inline(always)]
     pub(crate) fn is_exiting(self) -> bool {
@@ -154,6 +172,36 @@ impl TaskStruct {
         }
         let namespaces = self.pointer(config::task_namespaces())?;
         namespaces.pointer(config::namespaces_time())?.probe(config::time_monotonic())
+    }
+
+    /// Whether its process began less than a second before `ts`.
+    #[inline(always)]
+    pub(crate) fn is_young(self, ts: u64) -> bool {
+        const YOUNG_NS: u64 = 1_000_000_000;
+        let start = self
+            .pointer(config::task_leader())
+            .and_then(|leader| leader.probe::<u64>(config::task_start()));
+        start.is_some_and(|start| ts.wrapping_sub(start) < YOUNG_NS)
+    }
+
+    /// By how much its timers may be late, ns: none of those of a real-time thread.
+    #[inline(always)]
+    pub(crate) fn timer_slack(self) -> u64 {
+        let known = config::task_slack() != 0 && self.is_ordinary();
+        if known { self.probe(config::task_slack()).unwrap_or(0) } else { 0 }
+    }
+
+    /// Whether it waits for its group to have time again (`throttle_cfs_rq_work`, kernel/sched/fair.c), if the kernel says that of
+    /// threads.
+    #[inline(always)]
+    pub(crate) fn is_throttled(self) -> Option<bool> {
+        (config::task_throttled() != 0).then(|| self.field::<u8>(config::task_throttled()) != 0)
+    }
+
+    /// The queue of the fair scheduler in which it is; none where the kernel has no quotas.
+    #[inline(always)]
+    pub(crate) fn queue(self) -> Option<Self> {
+        (config::task_queue() != 0).then(|| Self(self.field(config::task_queue())))
     }
 
     /// Whether it was the last thread of its process that had not begun to exit.
@@ -186,6 +234,24 @@ impl Registers {
             self.0.field(config::regs_r8()),
             self.0.field(config::regs_r9()),
         ]
+    }
+
+    /// Where the thread was in user space.
+    #[inline(always)]
+    pub(crate) fn ip(self) -> u64 {
+        self.0.field(config::regs_ip())
+    }
+
+    /// Its stack pointer there.
+    #[inline(always)]
+    pub(crate) fn sp(self) -> u64 {
+        self.0.field(config::regs_sp())
+    }
+
+    /// Its register `rbp`.
+    #[inline(always)]
+    pub(crate) fn bp(self) -> u64 {
+        self.0.field(config::regs_bp())
     }
 
     /// The first argument of a system call.

@@ -31,8 +31,10 @@ mod sample;
 mod sched;
 mod section;
 mod signal;
+mod sleep;
 mod syscall;
 mod task;
+mod throttle;
 
 /// The kernel lets only programs under a GPL-compatible licence call its tracing helpers.
 #[unsafe(link_section = "license")]

@@ -1,13 +1,16 @@
 //! Writing records, and counting those that find no room.
+//!
+//! The agent looks at the buffers now and then. It is woken before when one of them comes to be so full that it must be emptied
+//! ([`config::ring_mark`]): by the record that passes the mark, not by each behind it, for a wake-up is an interrupt.
 
 use aya_ebpf::{
-    bindings::BPF_RB_NO_WAKEUP,
-    helpers::{bpf_get_smp_processor_id, bpf_ktime_get_ns},
+    bindings::{BPF_RB_AVAIL_DATA, BPF_RB_FORCE_WAKEUP, BPF_RB_NO_WAKEUP},
+    helpers::{bpf_get_smp_processor_id, bpf_ktime_get_ns, bpf_ringbuf_query},
 };
-use ft_ebpf::Header;
+use ft_ebpf::{Header, ring_bytes};
 
 use crate::{
-    lock,
+    config, lock,
     maps::{LOSS, RECORDS, RingBuffer, add},
 };
 
@@ -29,23 +32,46 @@ pub(crate) fn header(ts: u64, kind: u16, tid: u32) -> Header {
 /// Writes the record that `fill` makes, in place; without room, counts it as a loss of `program` at `ts`.
 #[inline(always)]
 pub(crate) fn write<T: 'static>(program: u32, ts: u64, fill: impl FnOnce() -> T) {
-    match buffer().and_then(|buffer| lock::own(|| buffer.reserve_untyped::<T>(0))) {
+    let Some(buffer) = buffer() else { return lost(program, ts) };
+    let passes = passes_mark(buffer, size_of::<T>());
+    match lock::own(|| buffer.reserve_untyped::<T>(0)) {
         Some(mut entry) => {
             entry.write(fill());
-            entry.submit(u64::from(BPF_RB_NO_WAKEUP));
+            entry.submit(wakes(passes));
         }
         None => lost(program, ts),
     }
 }
 
-/// Writes a record that lies in memory already; without room, counts it as a loss of `program` at `ts`.
+/// Writes a record that lies in memory already; without room, counts it as a loss of `program` at `ts`. `is_urgent`: the agent should
+/// look at once.
 #[inline(always)]
-pub(crate) fn write_bytes(program: u32, ts: u64, record: &[u8]) {
-    let output =
-        |buffer: &RingBuffer| buffer.output_untyped::<[u8]>(record, u64::from(BPF_RB_NO_WAKEUP));
-    if buffer().is_none_or(|buffer| lock::own(|| output(buffer)).is_err()) {
+pub(crate) fn write_bytes(program: u32, ts: u64, record: &[u8], is_urgent: bool) {
+    let Some(buffer) = buffer() else { return lost(program, ts) };
+    let flags = wakes(is_urgent || passes_mark(buffer, record.len()));
+    if lock::own(|| buffer.output_untyped::<[u8]>(record, flags)).is_err() {
         lost(program, ts);
     }
+}
+
+/// Whether a record of so many bytes is the one by which its buffer passes the mark. Of two that are written at once by CPUs that
+/// share a buffer, neither may be: then the agent comes when it would have come anyway.
+#[inline(always)]
+fn passes_mark(buffer: &RingBuffer, bytes: usize) -> bool {
+    let (mark, bytes) = (u64::from(config::ring_mark()), ring_bytes(bytes) as u64);
+    // SAFETY: the helper takes a ring buffer, which this is.
+    let before = unsafe {
+        bpf_ringbuf_query(
+            core::ptr::from_ref(buffer).cast_mut().cast(),
+            u64::from(BPF_RB_AVAIL_DATA),
+        )
+    };
+    before < mark && before + bytes >= mark
+}
+
+#[inline(always)]
+fn wakes(agent: bool) -> u64 {
+    u64::from(if agent { BPF_RB_FORCE_WAKEUP } else { BPF_RB_NO_WAKEUP })
 }
 
 /// The ring buffer of this CPU; there is one for each.

@@ -12,6 +12,7 @@ use ft_ebpf::{kind, program};
 use crate::{
     chain::Place,
     filter::current,
+    kernel::TaskStruct,
     record::{header, now},
 };
 
@@ -32,8 +33,9 @@ fn sample(ctx: PerfEventContext) -> u32 {
     let ts = now();
     place.head.header = header(ts, kind::SAMPLE, thread.tid);
     place.head.tgid = thread.tgid;
-    place.take_user(&ctx);
-    place.finish(const { program::index("sample") }, ts, |to, bytes| {
+    place.take_thread(&ctx);
+    place.compact();
+    place.finish(const { program::index("sample") }, ts, TaskStruct::current(), |to, bytes| {
         // SAFETY: there is room for `bytes`.
         unsafe { bpf_get_stack(ctx.as_ptr(), to.cast(), bytes, 0) }
     });

@@ -2,7 +2,9 @@
 //!
 //! Every switch is kept, whoever it concerns: what a thread waited for is known only from who ran instead.
 
-use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
+use aya_ebpf::{
+    helpers::bpf_get_smp_processor_id, macros::btf_tracepoint, programs::BtfTracePointContext,
+};
 use ft_ebpf::{Migrate, Switch, Waking, kind, program};
 
 use crate::{
@@ -11,6 +13,7 @@ use crate::{
     irq::{self, softirq},
     kernel::TaskStruct,
     record::{header, now, write},
+    sleep, throttle,
 };
 
 /// `(bool preempt, task_struct *prev, task_struct *next, unsigned int prev_state)`; the last one since 5.18.
@@ -22,9 +25,26 @@ fn sched_switch(ctx: BtfTracePointContext) -> i32 {
     let ts = now();
     let prev = TaskStruct::new(ctx.arg(1));
     let next = TaskStruct::new(ctx.arg(2));
+    let was_preempted = ctx.arg::<u8>(0) != 0;
+    let state = if config::switch_has_state() != 0 { ctx.arg(3) } else { prev.state() };
+    let prev_is_observed = prev.is_observed();
+    if prev_is_observed {
+        if !was_preempted {
+            sleep::leaves(ts, prev, state);
+        }
+        throttle::leaves(ts, prev, state);
+    }
+    throttle::comes(ts, next);
+    // SAFETY: the helper takes nothing and only returns a number.
+    let cpu = unsafe { bpf_get_smp_processor_id() };
+    if next.is_observed() {
+        irq::awaits(next, cpu, false);
+    }
+    if state == 0 && prev_is_observed {
+        irq::awaits(prev, cpu, true);
+    }
     write(const { program::index("sched_switch") }, ts, || {
-        let state = if config::switch_has_state() != 0 { ctx.arg(3) } else { prev.state() };
-        let flag = match ctx.arg::<u8>(0) != 0 {
+        let flag = match was_preempted {
             true => Switch::PREEMPTED,
             false if state != 0 && prev.is_being_woken() => Switch::BEING_WOKEN,
             false => 0,
@@ -56,6 +76,7 @@ fn waking(program: u32, kind: u16, ctx: &BtfTracePointContext) -> i32 {
     if woken.is_observed() {
         let ts = now();
         irq::wakes(ts);
+        irq::awaits(woken, woken.cpu(), true);
         write(program, ts, || Waking {
             header: header(ts, kind, current().tid),
             tid: woken.tid(),
@@ -85,6 +106,8 @@ fn sched_migrate_task(ctx: BtfTracePointContext) -> i32 {
     let task = TaskStruct::new(ctx.arg(0));
     if task.is_observed() {
         let ts = now();
+        irq::awaits(task, task.cpu(), false);
+        irq::awaits(task, ctx.arg(1), true);
         write(const { program::index("sched_migrate_task") }, ts, || Migrate {
             header: header(ts, kind::MIGRATE, current().tid),
             tid: task.tid(),

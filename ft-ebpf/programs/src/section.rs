@@ -19,9 +19,15 @@ use ft_ebpf::{Sections, section};
 use crate::{config, filter::current, kernel::TaskStruct, lock, maps::add, record::now};
 
 /// Room for sections that are open at once; the agent says how many of them are used ([`section::OPEN`] at most).
+///
+/// Limit: further ones are not followed, and counted (`full` in `kernel_sections`); their ends are `end-only`.
+/// Shown by: `sections_beyond_their_room_are_counted`, with room for one, where programs can be attached to the
+/// kernel's functions.
 const MOST_OPEN: usize = section::OPEN as usize;
 
 /// Entries that are looked at for a caller's row.
+///
+/// Limit: as `CALLERS` of `sections.rs`.
 const LOOKS: u32 = 4;
 
 /// Bytes of a thread's stack in the kernel (`THREAD_SIZE`, arch/x86/include/asm/page_64_types.h, without KASAN).

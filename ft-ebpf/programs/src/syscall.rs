@@ -30,7 +30,7 @@ static CALLS: HashMap<u32, Syscall> = HashMap::with_max_entries(1 << 16, 0);
 
 /// Number of a call as it is recorded.
 #[inline(always)]
-fn recorded(number: u64) -> u16 {
+pub(crate) fn recorded(number: u64) -> u16 {
     if number < 0xffff { number as u16 } else { 0xffff }
 }
 

@@ -30,12 +30,19 @@ use crate::{Error, Output, cpus};
 const MEMORY: &str = "/dev/shm";
 
 /// Bytes that the record of an event has at least; fewer were not of these events.
+///
+/// Limit: the search is refused, with the remedy.
+/// Shown by: not shown: it takes an agent of another version.
 const LEAST_BYTES: u64 = 16;
 
 /// Bytes of memory that are made ready for each event before a run: what its record takes, and half as much again.
 const READY: f64 = 48.0;
 
 /// Most bytes that are made ready.
+///
+/// Limit: beyond it, the host of a virtual machine may have to provide memory while events are written: the rate that
+/// is found is lower.
+/// Shown by: not shown: it takes a host with less memory than it promises.
 const MOST_READY: f64 = 4e9;
 
 /// The length of a run that only shows whether the agent records so.

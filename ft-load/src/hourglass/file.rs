@@ -28,6 +28,8 @@ use crate::time::parse;
 use crate::{Error, cpus};
 
 /// The largest file that is read: a thousand threads take a tenth of it.
+///
+/// Limit: as `MAX_THREADS` of `scenario.rs`.
 const MAX_BYTES: u64 = 1 << 20;
 
 #[derive(Deserialize)]

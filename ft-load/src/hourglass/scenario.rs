@@ -7,21 +7,31 @@ use crate::Error;
 use crate::time::Time;
 
 /// Threads of one run. More than that one machine has no use for.
+///
+/// Limit: the run is refused, with the remedy.
+/// Shown by: `bad_lines_get_one_sentence_…`.
 pub(super) const MAX_THREADS: usize = 1024;
 
 /// Runs that the execution trace has room for, unless `-e` says otherwise.
 pub(super) const DEFAULT_RECORDS: usize = 300_000;
 
 /// The most that can be asked for: 2.4 GB.
+///
+/// Limit: further runs are counted (`lost:`); the times of threads include them.
+/// Shown by: `runs_without_room_are_counted`.
 pub(super) const MAX_RECORDS: usize = 100_000_000;
 
 /// Jobs, or samples of latency, that one thread may make: some 500 MB.
+///
+/// Limit: as `MAX_THREADS`.
 const MAX_JOBS: u64 = 10_000_000;
 
 /// A pass of a loop takes some 20 ns, and a gap with an interrupt in it seldom less than this.
 pub(super) const DEFAULT_GAP_NS: u64 = 1_000;
 
 /// The longest run: a day. Threads of a high priority end in time.
+///
+/// Limit: as `LONGEST_NS` of `events.rs`.
 const LONGEST_NS: u64 = 24 * 3_600_000_000_000;
 
 /// A run: what all threads have in common, and the threads.

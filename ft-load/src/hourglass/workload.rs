@@ -7,6 +7,8 @@ use crate::args::{not_zero, number};
 use crate::time::{Time, parse};
 
 /// The largest array that a thread scans: 1 GiB.
+///
+/// Limit: as `MAX_THREADS` of `scenario.rs`.
 const MAX_SCAN_KB: u64 = 1 << 20;
 
 /// What a thread does.

@@ -63,6 +63,9 @@ pub(super) struct Peak {
 }
 
 /// Peaks that are told one by one.
+///
+/// Limit: all are counted; a recording has each.
+/// Shown by: `a_recording_has_every_pass_and_peak`.
 const KEPT: usize = 10;
 
 /// Passes before the warm-up, without a trace point: the shortest is what a pass takes that nothing disturbs.

@@ -37,9 +37,14 @@ Examples:
   ft-load npt --rt 90 --tracepoint --loops 1000000 --record trace -k sched,irq --reader timed=100us";
 
 /// Passes that may be asked for: half an hour of them.
+///
+/// Limit: more are refused; a loop that ends before all its passes says so.
+/// Shown by: `a_real_time_loop_ends_in_time`.
 const MAX_LOOPS: u64 = 100_000_000_000;
 
 /// The longest that a loop may last: an hour, ns.
+///
+/// Limit: as `LONGEST_NS` of `events.rs`.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
 /// Reads the command line; `None` where it asks for help.

@@ -2,6 +2,9 @@
 //! thousandth of the length beyond.
 
 /// Lengths below this have a bin of their own.
+///
+/// Limit: percentiles beyond are at most 0.1 % too high.
+/// Shown by: `figures_are_those_of_the_lengths`.
 const EXACT: u64 = 2048;
 
 /// Bins for each doubling beyond.

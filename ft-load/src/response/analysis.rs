@@ -16,6 +16,9 @@
 /// Windows that are looked at for one task before the analysis gives up: about a second of work.
 ///
 /// Only a set that leaves (almost) no time free has busy periods that long.
+///
+/// Limit: the task has no bound (`not found`): the set leaves almost no time free.
+/// Shown by: `lengths_that_no_machine_has_do_not_overflow`.
 const MAX_STEPS: u32 = 2_000_000;
 
 /// A periodic or sporadic task. All times in nanoseconds.

@@ -34,6 +34,9 @@ pub(super) struct Message {
 }
 
 /// The number of the last one, which is none.
+///
+/// Limit: cannot be reached: nobody counts so far.
+/// Shown by: `every_message_is_received`.
 const LAST: u64 = u64::MAX;
 
 /// Of a message: its number and when it was sent.

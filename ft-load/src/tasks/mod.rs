@@ -53,9 +53,14 @@ Examples:
   ft-agent report trace reactivity --from event:tasks.sent --to event:tasks.received --key message";
 
 /// Workers that may be asked for.
+///
+/// Limit: more are refused.
+/// Shown by: `every_option_is_read_and_refused`.
 const MOST_WORKERS: usize = 64;
 
 /// Tasks that may be asked for.
+///
+/// Limit: as `MOST_WORKERS`.
 const MOST_TASKS: usize = 10_000;
 
 /// What is asked for.

@@ -9,8 +9,8 @@ use ft_analysis::timeline::{events, run, sites, threads};
 use ft_trace::event::LeanUserEvent;
 use ft_trace::store::{META_FILE, Meta, SCHEMA_VERSION, TableMeta};
 use ft_trace::tables::{
-    CriticalSection, Irq, LossRow, NameRow, SchedMigrate, SchedWaking, SiteKind, SiteRow,
-    TaskEvent, ThreadRow, UserEvent,
+    CriticalSection, Irq, LossRow, NameRow, PageFault, SchedMigrate, SchedWaking, SiteKind,
+    SiteRow, Sleep, TaskEvent, ThreadRow, Throttle, UserEvent,
 };
 
 const TIMELINE: &str = "
@@ -62,6 +62,11 @@ fn user(e: LeanUserEvent) -> UserEvent {
 
 /// Stores a timeline as the conversion would.
 fn store(dir: &Path, timeline: &str) -> Trace {
+    store_named(dir, timeline, threads())
+}
+
+/// The same, of these threads.
+pub(crate) fn store_named(dir: &Path, timeline: &str, threads: Vec<ThreadRow>) -> Trace {
     macro_rules! of {
         ($kind:ident) => {
             events(timeline).filter_map(|e| match e {
@@ -75,10 +80,13 @@ fn store(dir: &Path, timeline: &str) -> Trace {
     table::<SchedMigrate>(dir, of!(Migrate));
     table::<Irq>(dir, of!(Irq));
     table::<TaskEvent>(dir, of!(Task));
+    table::<Sleep>(dir, of!(Sleep));
+    table::<Throttle>(dir, of!(Throttle));
+    table::<PageFault>(dir, []);
     table::<LossRow>(dir, of!(Loss));
     table::<UserEvent>(dir, of!(User).map(user));
     table::<SiteRow>(dir, sites());
-    table::<ThreadRow>(dir, threads());
+    table::<ThreadRow>(dir, threads);
     table::<NameRow>(dir, []);
     let mut meta = Meta { schema_version: SCHEMA_VERSION, ..Meta::default() };
     let switches = TableMeta { rows: of!(Switch).count() as u64, ..TableMeta::default() };

@@ -17,9 +17,15 @@ use super::lengths::{Cell, Lengths};
 use super::subject::{Class, Namer, Quantity, Subject};
 
 /// Subjects of one class and trace; intervals of further ones are in no row, and counted.
+///
+/// Limit: intervals of further ones are in no row, and counted (`no_room`).
+/// Shown by: `subjects_that_do_not_fit_are_counted`.
 const MAX_SUBJECTS: usize = 3 * 1024;
 
 /// Ways to name a row that are remembered; then they are found anew.
+///
+/// Limit: none for the reader: it takes longer.
+/// Shown by: no figure: only a cache.
 const MAX_REMEMBERED: usize = 1 << 16;
 
 /// What is compared of one trace.

@@ -9,6 +9,10 @@ use super::permute::{self, Chance, Difference, difference};
 use super::subject::{Class, Quantity, Subject};
 
 /// One in so many: a unit of which more intervals are left out, or were lost, has no value.
+///
+/// Limit: the row has no value for that recording; if half of them have no value, it is shown and not tested, with the
+/// reason.
+/// Shown by: `what_losses_and_the_tracer_have_touched_is_shown_and_not_tested`.
 const MOST_LEFT_OUT: u64 = 1_000;
 
 /// Why a row is shown and not tested: fewer than half of the units of a side have a value, most of the others because

@@ -8,6 +8,9 @@ use super::text::{IntoText, Text};
 use super::value::{Id, Kind, Typed, Value};
 
 /// Rows of a table that a page has room for.
+///
+/// Limit: a line below the table says how many rows are left out; JSON has all.
+/// Shown by: `a_page_has_more_rows_than_text_and_says_what_it_leaves_out`.
 pub const MOST_ROWS: usize = 300;
 
 /// A table. Its columns know what they hold, its rows how far they can be believed.

@@ -31,15 +31,26 @@ pub use ask::{By, Sides};
 const UNNAMED: &str = "(unnamed)";
 
 /// Subjects of a fleet that are distinguished.
+///
+/// Limit: one row `(others)`, which is in no comparison.
+/// Shown by: `no_number_of_subjects_takes_more_than_is_kept`.
 const MAX_SUBJECTS: usize = 4096;
 
 /// Groups by which is asked.
+///
+/// Limit: as `MAX_SUBJECTS`.
 const MAX_VALUES: usize = 1024;
 
 /// Subjects of single traces that are kept for comparisons.
+///
+/// Limit: further ones are counted and in no comparison, which the head says.
+/// Shown by: `subjects_for_which_is_no_room_are_in_no_comparison_and_told`.
 const MAX_CELLS: usize = 1 << 21;
 
 /// Rows of `histograms` of one trace: an analysis keeps half as many, and those of others.
+///
+/// Limit: the trace is in no figure, and named with the reason; an analysis writes fewer.
+/// Shown by: `a_table_with_more_rows_than_an_analysis_writes_does_not_count`.
 const MAX_ROWS: usize = 1 << 19;
 
 /// What a catalogue says of a trace.
@@ -271,7 +282,7 @@ fn rows(dir: &Path, quantity: Quantity) -> std::result::Result<Vec<Bucket>, Stri
             let why = "it was not analysed by this version; run `ft-agent analyze` on it";
             return Ok(Err(why.into()));
         }
-        let trace = Trace::open(dir)?;
+        let trace = Trace::open_table::<Bucket>(dir)?;
         sound(trace.rows(), quantity)
     };
     read().unwrap_or_else(|error| Err(error.to_string()))

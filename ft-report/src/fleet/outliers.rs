@@ -9,6 +9,9 @@
 use fastrand::Rng;
 
 /// Dealings, that which was seen among them.
+///
+/// Limit: p is a multiple of 1/2,000.
+/// Shown by: part of the definition of p.
 const DEALINGS: usize = 2_000;
 
 /// Starts the dealings: the same answer every time.

@@ -16,6 +16,9 @@ use crate::document::{
 use crate::text;
 
 /// Rows that JSON has.
+///
+/// Limit: those with the most time, or the most likely, are in it.
+/// Shown by: no figure: which rows are listed.
 const MOST_VALUES: usize = 10_000;
 
 /// Traces that are named of those that could not be read.
@@ -23,9 +26,16 @@ const SHOWN_NOT_READ: usize = 3;
 
 /// Values that are dealt out to hosts at once: each subject has one for each trace, and is summed for each host. That often 2,000 is
 /// what the test costs.
+///
+/// Limit: with 1,000 traces of 250 hosts, the 419 subjects with the most time are tested for hosts that differ; the
+/// section says how many are not.
+/// Shown by: `of_too_many_subjects_those_with_the_most_time_are_tested_and_the_others_told`.
 const MOST_DEALT: usize = 1 << 19;
 
 /// Traces of a subject without which nothing is tested.
+///
+/// Limit: it is in no comparison, which nothing says, and in all other sections.
+/// Shown by: not shown.
 const LEAST_TRACES: usize = 3;
 
 /// What is called a difference has at most this chance of being none, over all that is asked.

@@ -22,6 +22,9 @@ use ft_trace::stream::Timed;
 use ft_trace::tables::{Line, UserEvent};
 
 /// Columns are never wider than this for the sake of a few long names.
+///
+/// Limit: the name is not cut, and its line is longer than the others.
+/// Shown by: `a_long_name_moves_its_own_line_alone`.
 const MOST_WIDTH: usize = 32;
 
 /// Writes lines.

@@ -13,6 +13,9 @@ pub fn width(f: &fmt::Formatter<'_>) -> usize {
 }
 
 /// Characters that a text keeps, if it has so many: both ends of a name, and all words of the tables.
+///
+/// Limit: `…` stands for the middle; a wider terminal and JSON have all of it.
+/// Shown by: `texts_give_way_to_numbers_where_the_line_is_short`.
 const LEAST: usize = 16;
 
 /// Lines that a text is written in where lines are short.

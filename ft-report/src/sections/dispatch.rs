@@ -26,6 +26,9 @@ pub(super) const LATE_NS: [i64; 4] = [1_000_000, 5_000_000, 10_000_000, 50_000_0
 const LATE: [&str; 4] = [">1 ms", ">5 ms", ">10 ms", ">50 ms"];
 
 /// Threads with a line of their own; further ones are in one of others.
+///
+/// Limit: one row `(others)`.
+/// Shown by: `what_has_no_room_is_with_the_others` in `stats/groups.rs`.
 const MAX_THREADS: usize = 16_384;
 
 /// Threads that are shown; the machine values have all.

@@ -18,6 +18,9 @@ use ft_trace::tables::Function;
 pub use counted::FunctionCount;
 
 /// Functions with a line of their own; further ones are in one of others.
+///
+/// Limit: one row `(others)`.
+/// Shown by: `what_has_no_room_is_with_the_others`.
 const MAX_NAMES: usize = 16_384;
 
 /// Functions that are shown; the machine values have all.

@@ -16,12 +16,18 @@ use ft_trace::store::Result;
 use ft_trace::tables::{Decomposition, FutexEnd, FutexKind, FutexWait};
 
 /// Futexes with a line of their own; further ones are in one of others.
+///
+/// Limit: one row `(others)`.
+/// Shown by: `what_has_no_room_is_with_the_others`.
 const MAX_FUTEXES: usize = 16_384;
 
 /// Futexes that are shown; the machine values have all.
 const SHOWN: usize = 20;
 
 /// Longest waits that are kept.
+///
+/// Limit: no others are listed, in JSON neither; they are in all sums, and rows of the trace's tables.
+/// Shown by: no figure: which rows are listed.
 const LONGEST: usize = 10;
 
 /// The report.

@@ -27,12 +27,16 @@ use pollers::{CAUSES, PollerSums, Sum, cause, poller};
 const INFERRED: [&str; 4] = ["switch-to-sibling", "tick", "interrupt", "long"];
 
 /// Pollers, and pairs of cause and culprit, with a group of their own; further ones are in groups of others.
+///
+/// Limit: as `MAX_GROUPS` of `preempted.rs`.
 const MAX_GROUPS: usize = 4096;
 
 /// Rows of the longer tables that are shown; the machine values have all.
 const SHOWN: usize = 15;
 
 /// Longest gaps that are kept.
+///
+/// Limit: as `LONGEST` of `futexes.rs`.
 const LONGEST: usize = 10;
 
 /// The report.

@@ -14,7 +14,7 @@ use crate::document::{IntoText, N, Ns, Of, Section, Text, Word};
 use crate::stats::Window;
 use crate::stats::counted::is_time;
 use crate::text;
-use ft_analysis::{Counting, RingWaits, Tally};
+use ft_analysis::{Counting, RingWaits, Samples, Tally};
 use ft_trace::spool::frame::{MissingTracepoint, StartAt};
 use ft_trace::store::{HostClockMeta, Meta, Result, Row as _, Trace};
 use ft_trace::tables::{HostClockState, LossRow};
@@ -62,6 +62,9 @@ pub struct Head {
     pub lost_kernel_records: u64,
     /// Times that a switch must have happened of which there is no record, and no loss was reported.
     pub missing_switches: u64,
+    /// Samples that are missing, and no loss counts them.
+    #[serde(skip_serializing_if = "Samples::is_none")]
+    pub samples: Samples,
     /// What the recording itself did; missing in a trace that does not say who recorded it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recording: Option<Recording>,
@@ -135,6 +138,7 @@ impl Head {
             lost_user_events: tally.lost_user_events,
             lost_kernel_records: tally.lost_kernel_records,
             missing_switches: tally.unseen_switches + tally.ran_unseen,
+            samples: tally.samples,
             recording: Recording::read(input),
             readers: Readers::of(trace.dir()),
             quality,
@@ -172,6 +176,14 @@ fn warnings(trace: &Trace, tally: &Tally) -> Vec<Text> {
              lower bound or censored; compare with `perf sched record`",
             if tally.lost_kernel_records > 0 { "also where" } else { "although" },
             Text::join(seen.into_iter().flatten(), ", ").unwrap_or_default()
+        ));
+    }
+    if !tally.samples.is_none() {
+        warnings.push(text!(
+            "{} are missing of about {}, and no loss counts them: another tracer's programs had the CPU when its clock struck, or the \
+             virtual machine stood still; shares of time by samples are wrong by as much",
+            Of(tally.samples.missing, "sample"),
+            N(tally.samples.expected)
         ));
     }
     if tally.doubtful_shares > 0 {

@@ -17,6 +17,8 @@ use ft_trace::tables::{Deadline, Decomposition, LoadJob, LoadWorker};
 const SHOWN: usize = 20;
 
 /// Longest responses that are kept.
+///
+/// Limit: as `LONGEST` of `futexes.rs`.
 const LONGEST: usize = 10;
 
 /// The report.

@@ -27,12 +27,16 @@ use group::HoldSums;
 pub use longest::LongHold;
 
 /// Locks with a group of their own; further ones are in one group of others.
+///
+/// Limit: as `MAX_GROUPS` of `preempted.rs`.
 const MAX_GROUPS: usize = 16_384;
 
 /// Locks that are shown; the machine values have all.
 const SHOWN: usize = 15;
 
 /// Longest holds that are kept.
+///
+/// Limit: as `LONGEST` of `futexes.rs`.
 const LONGEST: usize = 10;
 
 /// The report.

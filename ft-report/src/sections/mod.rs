@@ -7,7 +7,9 @@ pub mod agreement;
 mod apart;
 pub mod breakdown;
 pub mod called;
+pub mod deadlines;
 pub mod dispatch;
+pub mod findings;
 pub mod functions;
 pub mod futexes;
 pub mod gaps;
@@ -139,6 +141,11 @@ impl<'a> Input<'a> {
     /// Whether a kind of request is that of a reaction.
     fn is_reaction(self, kind: &str) -> bool {
         self.tally.requests.reactions.iter().any(|reactions| reactions.kind == kind)
+    }
+
+    /// Whether a kind of request is a cycle with a deadline.
+    fn is_cycle(self, kind: &str) -> bool {
+        self.tally.requests.deadlines.iter().any(|deadline| deadline.kind == kind)
     }
 
     /// Whether a kernel group was recorded.

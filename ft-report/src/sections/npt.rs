@@ -18,12 +18,16 @@ use loops::Loops;
 pub use loops::{Lengths, LoopSum};
 
 /// Pairs of cause and culprit with a row of their own.
+///
+/// Limit: as `MAX_GROUPS` of `preempted.rs`.
 const MAX_GROUPS: usize = 4096;
 
 /// Rows of the longer tables that are shown; the machine values have all.
 const SHOWN: usize = 15;
 
 /// Longest peaks that are kept.
+///
+/// Limit: as `LONGEST` of `futexes.rs`.
 const LONGEST: usize = 10;
 
 /// What a peak without a kernel's account has for a cause.

@@ -18,12 +18,17 @@ use ft_trace::tables::{LockPreemption, PreemptionCause};
 pub use preemptor::Preemptor;
 
 /// Locks, and preemptors, with a group of their own; further ones are in one of others.
+///
+/// Limit: one row `(others)`.
+/// Shown by: `what_has_no_room_is_with_the_others`, `pollers_that_do_not_fit_are_others`.
 const MAX_GROUPS: usize = 16_384;
 
 /// Rows of the longer tables that are shown; the machine values have all.
 const SHOWN: usize = 15;
 
 /// Longest preemptions that are kept.
+///
+/// Limit: as `LONGEST` of `futexes.rs`.
 const LONGEST: usize = 10;
 
 /// The report.

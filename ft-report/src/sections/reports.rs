@@ -2,7 +2,9 @@
 
 use super::agreement::AgreementReport;
 use super::breakdown::BreakdownReport;
+use super::deadlines::DeadlinesReport;
 use super::dispatch::DispatchReport;
+use super::findings::FindingsReport;
 use super::functions::FunctionsReport;
 use super::futexes::FutexesReport;
 use super::gaps::GapsReport;
@@ -32,7 +34,14 @@ const LOCKS: &str = "lock events: of ft_user::sync, or of pthread locks by --pre
 
 const LOAD: &str = "`ft-load hourglass`, and for causes the kernel groups `sched` and `irq`";
 
-pub(super) static REPORTS: [Report; 25] = [
+pub(super) static REPORTS: [Report; 27] = [
+    Report {
+        name: "findings",
+        about: "what lost the time: who, behind whom, at what and where",
+        needs: SCHEDULER,
+        shown: Shown::Always,
+        make: |s| Ok(FindingsReport::read(s)?.section()),
+    },
     Report {
         name: "summary",
         about: "a few lines about each question",
@@ -165,6 +174,13 @@ pub(super) static REPORTS: [Report; 25] = [
         needs: "what `--from` and `--to` name; for interrupts, timers and the paths the kernel groups `sched` and `irq`",
         shown: Shown::Named,
         make: |s| Ok(ReactivityReport::read(s)?.section()),
+    },
+    Report {
+        name: "deadlines",
+        about: "which cycles of threads that sleep until times met their deadline, and why not",
+        needs: "what `--deadline` names, and the kernel groups `sched` and `irq`",
+        shown: Shown::Recorded(|tally| !tally.requests.deadlines.is_empty()),
+        make: |s| Ok(DeadlinesReport::read(s)?.section()),
     },
     Report {
         name: "npt",

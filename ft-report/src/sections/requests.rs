@@ -29,9 +29,14 @@ pub use slowest::SlowRequest;
 use causes::Same;
 
 /// Kinds of requests with a line of their own; further ones are in one of others.
+///
+/// Limit: one row `(others)`.
+/// Shown by: `what_has_no_room_is_with_the_others`.
 const MAX_KINDS: usize = 1024;
 
 /// Causes with a line of their own; further ones are in one of others.
+///
+/// Limit: as `MAX_KINDS`.
 const MAX_CAUSES: usize = 16_384;
 
 /// Lines that are shown; the machine values have all.
@@ -41,6 +46,8 @@ const SHOWN: usize = 20;
 const NAMED: usize = 3;
 
 /// Slowest requests that are shown.
+///
+/// Limit: as `LONGEST` of `futexes.rs`.
 const LONGEST: usize = 10;
 
 /// The report.
@@ -102,13 +109,13 @@ struct Lengths {
 }
 
 impl RequestsReport {
-    /// Of a trace; without its reactions, which have a report of their own.
+    /// Of a trace; without its reactions and the cycles with a deadline, which have reports of their own.
     ///
     /// # Errors
     ///
     /// When a table cannot be read.
     pub fn read(input: Input<'_>) -> Result<RequestsReport> {
-        RequestsReport::read_those(input, |kind| !input.is_reaction(kind))
+        RequestsReport::read_those(input, |kind| !input.is_reaction(kind) && !input.is_cycle(kind))
     }
 
     /// The same, of these kinds.

@@ -17,12 +17,16 @@ use ft_trace::store::Result;
 use ft_trace::tables::{Decomposition, Scope};
 
 /// Names with a line of their own; further ones are in one of others.
+///
+/// Limit: as `MAX_NAMES` of `functions.rs`.
 const MAX_NAMES: usize = 16_384;
 
 /// Names that are shown; the machine values have all.
 const SHOWN: usize = 20;
 
 /// Longest scopes that are kept.
+///
+/// Limit: as `LONGEST` of `futexes.rs`.
 const LONGEST: usize = 10;
 
 /// The report.

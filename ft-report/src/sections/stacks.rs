@@ -19,6 +19,9 @@ use ft_trace::tables::{CallChain, ChainKind, LockChain, LockChainKind};
 pub use quality::{Nameless, Quality, Unframed};
 
 /// Chains with a line of their own; further ones are in one of others.
+///
+/// Limit: one row `(others)`.
+/// Shown by: `what_has_no_room_is_with_the_others`.
 const MAX_CHAINS: usize = 16_384;
 
 /// Chains that are shown; the machine values have all.

@@ -9,6 +9,9 @@ use crate::text;
 use ft_trace::store::Meta;
 
 /// Step of the account: USER_HZ is 100 on x86-64 (proc_stat(5)).
+///
+/// Limit: part of the kernel's account (`USER_HZ`): where it has nothing, *less than 10 ms*.
+/// Shown by: not shown: a sentence, no figure.
 const STEP_NS: i64 = 10_000_000;
 
 /// Stolen time during the recording.

@@ -24,12 +24,17 @@ use workers::{Worker, Workers};
 
 /// Names, and pairs of what was queued and what it was queued behind, with a line of their own; further ones are in one of
 /// others.
+///
+/// Limit: one row `(others)`.
+/// Shown by: `what_has_no_room_is_with_the_others`.
 const MAX_TASK_GROUPS: usize = 16_384;
 
 /// Rows of a table that are shown; the machine values have all.
 const SHOWN: usize = 20;
 
 /// Longest polls that are kept.
+///
+/// Limit: as `LONGEST` of `futexes.rs`.
 const LONGEST: usize = 10;
 
 /// The report.

@@ -21,9 +21,15 @@ use ft_trace::store::Result;
 use ft_trace::tables::{CpuCount, Decomposition, Part, ThreadTime};
 
 /// Threads with lines of their own; the time of further ones is in the sums over all threads alone.
+///
+/// Limit: the time of further ones is in all sums, and stated (`others_ns`); their counts are one row `(others)`.
+/// Shown by: `threads_that_do_not_fit_are_counted`, `what_has_no_room_is_with_the_others`.
 const MAX_THREADS: usize = 16_384;
 
 /// Pairs of part and culprit with a line of their own, over all threads; further ones are in lines of others.
+///
+/// Limit: one row `(others)`.
+/// Shown by: `what_has_no_room_is_with_the_others`.
 const MAX_CULPRITS: usize = 16_384;
 
 /// Threads that are shown; the machine values have all.

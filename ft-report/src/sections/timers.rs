@@ -16,6 +16,8 @@ use ft_trace::tables::TimerLatency;
 const SHOWN: usize = 20;
 
 /// The latest that are kept.
+///
+/// Limit: as `LONGEST` of `futexes.rs`.
 const LONGEST: usize = 10;
 
 /// The parts, in their order.

@@ -30,12 +30,16 @@ pub(super) use unfinished::UNFINISHED;
 pub use unfinished::Unended;
 
 /// Groups of one kind; further ones are in one of others.
+///
+/// Limit: as `MAX_GROUPS` of `preempted.rs`.
 const MAX_GROUPS: usize = 16_384;
 
 /// Rows of the longer tables that are shown; the machine values have all.
 const SHOWN: usize = 15;
 
 /// Longest waits that are kept.
+///
+/// Limit: as `LONGEST` of `futexes.rs`.
 const LONGEST: usize = 10;
 
 /// What only the kernel's records tell.

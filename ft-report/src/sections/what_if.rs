@@ -22,6 +22,8 @@ pub use sums::{Barred, ChainSums, Granted, LockSums, Sums};
 use sums::GRANTS_NS;
 
 /// Locks with a group of their own; further ones are in one of others.
+///
+/// Limit: as `MAX_GROUPS` of `preempted.rs`.
 const MAX_GROUPS: usize = 16_384;
 
 /// Rows of the table of locks that are shown; the machine values have all.

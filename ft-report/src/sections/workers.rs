@@ -9,6 +9,9 @@ use ft_trace::ids::{Name, Pid, Tid};
 use ft_trace::tables::{LoadWorker, Policy};
 
 /// Workers with a line of their own; further ones are in one of others.
+///
+/// Limit: one row of others.
+/// Shown by: `what_has_no_room_is_with_the_others`.
 const MAX_WORKERS: usize = 16_384;
 
 /// Something of each worker.

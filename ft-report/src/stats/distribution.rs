@@ -10,6 +10,10 @@ use std::collections::BTreeMap;
 use hdrhistogram::Histogram;
 
 /// Values of one distribution that are kept as they are (512 KiB).
+///
+/// Limit: percentiles are at most 0.1 % too high, and JSON says `percentiles_exact: false`; count, sum and maximum stay
+/// exact.
+/// Shown by: `many_values_keep_their_percentiles_within_the_stated_error`.
 pub const EXACT: usize = 1 << 16;
 
 /// Durations of any number, in bounded memory.
@@ -109,6 +113,9 @@ impl Distribution {
 pub const BIN_NS: i64 = 100;
 
 /// Bins of their own: up to 10 ms. One more takes everything from there on.
+///
+/// Limit: the last bin is *10 ms and more*.
+/// Shown by: `bins_are_a_tenth_of_a_microsecond_wide`.
 pub const MAX_BINS: i64 = 100_000;
 
 /// Histogram in bins of 0.1 µs; empty bins are not stored.

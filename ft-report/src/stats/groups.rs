@@ -1,4 +1,8 @@
 //! Rows by what they have in common, in bounded memory.
+//!
+//! The first so many keys have a group each, and what comes later is one of others: each group that is shown is exact, for one
+//! look-up a row. An analysis that asks who had most of an interval cannot do so, since who comes first says nothing about that
+//! (`sums.rs` of its world); nor can histograms that are added over many traces, where the same groups should survive in each.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;

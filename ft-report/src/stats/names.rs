@@ -6,6 +6,9 @@ use std::collections::HashMap;
 use ft_trace::ids::Name;
 
 /// Different names that are counted; one that comes later is not.
+///
+/// Limit: a later one is not named.
+/// Shown by: `the_most_frequent_is_found_among_the_first`.
 const MAX_NAMES: usize = 64;
 
 /// How often each name came.

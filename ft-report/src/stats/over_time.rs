@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 
 /// Moments into which a window is divided: what a figure has pixels for.
+///
+/// Limit: part of the definition: the figure says how long one is.
+/// Shown by: `every_duration_is_in_the_moment_in_which_it_began`.
 const MOMENTS: u32 = 256;
 
 /// The time that is looked at.

@@ -27,9 +27,15 @@ use crate::render::number::count;
 use crate::tracks::{Item, What};
 
 /// Losses that are told apart.
+///
+/// Limit: the last stands for all that follow.
+/// Shown by: `losses_are_told_and_beyond_the_bound_as_one`.
 const MAX_LOSSES: usize = 1000;
 
 /// Lanes for locks held at once, and for scopes in each other.
+///
+/// Limit: deeper ones are not drawn; the rows of their locks show them.
+/// Shown by: `holds_within_each_other_have_some_lanes_and_locks_show_them_all`.
 pub(super) const MAX_NESTING: i32 = 4;
 
 /// Where records were lost.

@@ -8,6 +8,8 @@ use serde::Serialize;
 use super::names::cut;
 
 /// Kinds that are told apart.
+///
+/// Limit: as `MAX_NAMES` of `names.rs`.
 const MAX_KINDS: usize = 1024;
 
 /// A kind of event.

@@ -6,9 +6,14 @@
 use super::encode::Bytes;
 
 /// Buckets at most.
+///
+/// Limit: buckets are wider; sums over whole ones stay exact, and the page states their width.
+/// Shown by: `many_rows_have_wider_buckets`.
 const MAX_BUCKETS: usize = 4096;
 
 /// Buckets of all rows at most: what bounds memory and the size of the page.
+///
+/// Limit: as `MAX_BUCKETS`.
 const MAX_CELLS: usize = 1 << 18;
 
 /// How long each row was in each state.

@@ -3,9 +3,14 @@
 use std::collections::HashMap;
 
 /// Names of one page.
+///
+/// Limit: further names are empty, counted on the page; longer ones are cut; further kinds are `(others)`.
+/// Shown by: `names_that_do_not_fit_are_counted`, `kinds_that_do_not_fit_are_others`.
 const MAX_NAMES: usize = 1 << 15;
 
 /// Bytes of a name; what a program calls itself may be longer.
+///
+/// Limit: as `MAX_NAMES`.
 const MAX_NAME_BYTES: usize = 200;
 
 /// Numbered names; 0 is the empty one.

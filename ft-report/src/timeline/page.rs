@@ -3,7 +3,11 @@
 //! Nothing that a program wrote is HTML here: names are inside of JSON, in which no `<` is left as it is, and the script
 //! puts them into the page as text.
 
+use std::borrow::Cow;
 use std::fmt::Write;
+
+use ft_trace::legible::legible;
+use serde_json::Value;
 
 use super::Timeline;
 use crate::render::html::words;
@@ -35,10 +39,26 @@ fn script() -> String {
     }) + "}\n"
 }
 
+/// All texts as they are for people to read: the script shows them as they come.
+fn make_legible(value: &mut Value) {
+    match value {
+        Value::String(text) => {
+            if let Cow::Owned(shown) = legible(text) {
+                *text = shown;
+            }
+        }
+        Value::Array(values) => values.iter_mut().for_each(make_legible),
+        Value::Object(values) => values.values_mut().for_each(make_legible),
+        _ => {}
+    }
+}
+
 pub(super) fn fragment(timeline: &Timeline) -> String {
     let size: usize = timeline.chunks.iter().map(String::len).sum();
     let mut out = String::with_capacity(size + (1 << 18));
-    let head = serde_json::to_string(&timeline.head).expect("numbers and texts");
+    let mut head = serde_json::to_value(&timeline.head).expect("numbers and texts");
+    make_legible(&mut head);
+    let head = head.to_string();
     let notes = words(&timeline.notes.join(" "));
     let body = include_str!("timeline.html").replace("{{notes}}", &notes);
     let style = include_str!("timeline.css");

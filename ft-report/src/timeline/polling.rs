@@ -8,6 +8,9 @@ use std::collections::VecDeque;
 use ft_trace::Mark;
 
 /// Stretches of one thread that are held back; as many as its analysis remembers.
+///
+/// Limit: what a gap says of older ones comes too late, and they count as running.
+/// Shown by: `a_thread_that_tells_no_more_is_not_kept`.
 const MAX_HELD_BACK: usize = 4096;
 
 /// A piece of the time in which a thread had a CPU.

@@ -7,6 +7,8 @@ use ft_trace::ids::{Pid, ThreadKey, Tid};
 use super::survey::{LockKey, Survey};
 
 /// CPUs with a row.
+///
+/// Limit: as `MAX_THREADS` of `survey.rs`.
 pub(super) const MAX_CPUS: usize = 64;
 
 /// Lanes of a CPU, and of a thread; their order is that of `LANES` in `script/codec.js`.

@@ -15,18 +15,32 @@ use crate::render::number::ns;
 use crate::stats::Top;
 
 /// Incidents of each kind: as many as the reports name.
+///
+/// Limit: as `LONGEST` of `futexes.rs`.
 const LONGEST: usize = 10;
 
 /// Threads with a row of their own; the others share one.
+///
+/// Limit: the other threads share a row with their sums, other locks are shown in the rows of threads; the page states
+/// how many.
+/// Shown by: `threads_beyond_the_bound_share_a_row_that_keeps_their_sums`.
 const MAX_THREADS: usize = 96;
 
 /// Locks with a row.
+///
+/// Limit: as `MAX_THREADS`.
 const MAX_LOCKS: usize = 64;
 
 /// Threads and locks among which the rows are chosen.
+///
+/// Limit: one that appears later has no row, however much it did, unless an incident names it first; the count stops
+/// there.
+/// Shown by: `who_is_named_comes_first_and_the_rest_is_counted`.
 const MAX_CANDIDATES: usize = 1 << 16;
 
 /// Threads and locks beyond those that are counted.
+///
+/// Limit: as `MAX_CANDIDATES`.
 const MAX_COUNTED: usize = 1 << 20;
 
 /// A lock: its process and its address.

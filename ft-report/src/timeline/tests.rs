@@ -367,7 +367,7 @@ fn threads_beyond_the_bound_share_a_row_that_keeps_their_sums() {
 #[test]
 fn what_a_program_calls_its_things_is_never_html() {
     let mut page = draw(BUSY, 100);
-    let hostile = "</script><script>alert(1)</script><!--\u{2028}\"'\n";
+    let hostile = "</script><script>alert(1)</script><!--\u{2028}\u{202e}\"'\n";
     page.head.threads[0].name = hostile.into();
     page.head.strings.push(hostile.into());
     page.notes.push(hostile.into());
@@ -376,7 +376,10 @@ fn what_a_program_calls_its_things_is_never_html() {
     let head =
         html.split("class=\"tl-head\">").nth(1).and_then(|rest| rest.split("</script>").next());
     let head: serde_json::Value = serde_json::from_str(head.expect("a head")).expect("JSON");
-    assert_eq!(head["threads"][0]["name"], hostile);
+    // What nobody sees is shown.
+    let shown = "</script><script>alert(1)</script><!--\\u{2028}\\u{202e}\"'?";
+    assert_eq!(head["threads"][0]["name"], shown);
+    assert!(head["strings"].as_array().is_some_and(|all| all.contains(&shown.into())));
 }
 
 #[test]

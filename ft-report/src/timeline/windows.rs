@@ -8,9 +8,17 @@ use std::ops::Range;
 use super::encode::{Bytes, Span};
 
 /// Spans of all windows together.
+///
+/// Limit: a longer trace has them only around what the reports name and in `--from`/`--to`; a window that would take
+/// more than its share ends early. The page states how much of the trace is there in full, by how much windows were
+/// cut, and how many events have no text.
+/// Shown by: `of_a_large_one_there_is_what_is_around_incidents`,
+/// `a_window_ends_where_its_share_is_used_up_and_keeps_what_began_before`.
 const MAX_SPANS: usize = 3 << 18;
 
 /// Bytes of what events say, of all windows together.
+///
+/// Limit: as `MAX_SPANS`.
 const MAX_WORDS: usize = 2 << 20;
 
 /// Around an incident there is half of it on either side, and at least this many ns.

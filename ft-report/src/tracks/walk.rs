@@ -50,6 +50,8 @@ impl Tracks {
             // Those who have only this much of it have its meaning; chains are no track.
             Event::User(_)
             | Event::Chain(_)
+            | Event::Sleep(_)
+            | Event::Throttle(_)
             | Event::Sample(_)
             | Event::Futex(_)
             | Event::Probe(_) => return,

@@ -17,15 +17,22 @@ use crate::spool::frame::ClockSample;
 const WIDE: u64 = 8;
 
 /// Change of the rate that is not NTP's, as a fraction.
+///
+/// Limit: as `MAX_SLEW` of `model.rs`.
 const MAX_RATE_CHANGE: f64 = 1e-3;
 
 /// Disagreement of CPUs that is put up with, ns.
+///
+/// Limit: as `MAX_SLEW` of `model.rs`.
 const CPU_TOLERANCE_NS: f64 = 1000.0;
 
 /// Samples of one CPU that make a median.
 const CPU_SAMPLES: usize = 3;
 
 /// Change of CLOCK_BOOTTIME or CLOCK_REALTIME against CLOCK_MONOTONIC that is a step, ns.
+///
+/// Limit: less is not told, and part of what the time of day says; what is beyond is a warning.
+/// Shown by: `what_does_not_forbid_the_model_is_a_finding`.
 const STEP_NS: i64 = 1_000_000;
 
 /// Why there is no model.

@@ -29,6 +29,9 @@ use crate::ids::{Nanos, Tsc};
 use crate::spool::frame::ClockSample;
 
 /// Largest change of the rate by NTP, as a fraction (`MAXFREQ`, include/linux/timex.h: 500 ppm).
+///
+/// Limit: part of the clock's stated error (samples come from all CPUs), or the machine is refused.
+/// Shown by: `the_true_error_never_exceeds_the_bound`.
 const MAX_SLEW: f64 = 500e-6;
 
 /// Shortest distance of two samples whose rate is carried on beyond the ends, ns.

@@ -4,6 +4,10 @@
 //! which hashes could, and a segment that is converted again gives the same ones. A chain that occurs in two segments has
 //! two numbers.
 //!
+//! Records have whole chains and not numbers of the kernel (`bpf_get_stackid`): those are places in a hash table, where chains
+//! collide, which fills up in a long recording, and which must be read before that. Nor do numbers cost less, for the walk is
+//! what takes the time (`cargo xtask bench stack-helpers`); they save 8 bytes an address.
+//!
 //! What is kept of an address is where to look it up: an address to which a call returns lies behind the call, in another
 //! line or even another function, so it is the byte before, which is the call's last.
 
@@ -12,13 +16,19 @@ use std::collections::HashMap;
 use ft_ebpf::{Chain, kind};
 
 use super::symbols::Addresses;
+use super::unwind::Unwinder;
 use crate::ids::Pid;
 use crate::tables::{KERNEL_PID, StackRow};
 
 /// Different chains that are kept of one segment: 32 MiB of them at most, each of 60 addresses. Others have no number.
+///
+/// Limit: a further chain has no number, which the report counts (`not_kept`); a further address is `(not kept)`.
+/// Shown by: `chains_and_addresses_that_do_not_fit_have_no_number`.
 const MAX_CHAINS: usize = 1 << 16;
 
 /// Different addresses that are kept of one segment.
+///
+/// Limit: as `MAX_CHAINS`.
 const MAX_ADDRESSES: usize = 1 << 17;
 
 /// One chain, in the order of its rows.
@@ -34,34 +44,49 @@ struct Addressed {
 #[derive(Debug, Default)]
 pub(crate) struct Chains {
     segment: u32,
+    unwinder: Unwinder,
     numbers: HashMap<Addressed, u32>,
 }
 
+/// What is known of the chain of a record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// Its number; `None` where there is none, or too many different ones.
+    pub(crate) stack: Option<i64>,
+    /// Functions of user space in it.
+    pub(crate) user: i32,
+    /// There are more, of user space or of the kernel.
+    pub(crate) cut: bool,
+}
+
 impl Chains {
-    /// None yet, of this segment.
-    pub(super) fn of_segment(segment: u32) -> Chains {
-        Chains { segment, numbers: HashMap::new() }
+    /// None yet, of this segment, with what its frames are left by.
+    pub(super) fn of_segment(segment: u32, unwinder: Unwinder) -> Chains {
+        Chains { segment, unwinder, numbers: HashMap::new() }
     }
 
-    /// The number of the chain behind a record; `None` where there is none, or too many different ones.
-    pub(crate) fn number(&mut self, record: &Chain, tail: &[u8]) -> Option<i64> {
-        let (words, _) = tail.as_chunks::<8>();
-        let (user, kernel) = words.split_at_checked(record.user.max(0) as usize)?;
-        // In user space the first is where the thread is. In the kernel it is, too, where an interrupt struck it.
+    /// The chain behind a record.
+    pub(crate) fn find(&mut self, record: &Chain, tail: &[u8]) -> Found {
+        let user = self.unwinder.chain(record, tail);
+        let of_user = 8 * record.user.max(0) as usize + record.stack as usize;
+        let kernel = tail.get(of_user..).unwrap_or_default().as_chunks::<8>().0;
+        // In the kernel, the first is where the thread is if an interrupt struck it.
         let is_exact = record.header.kind == kind::SAMPLE;
-        let looked_up = |exact: bool| {
-            move |(i, &word): (usize, &[u8; 8])| {
-                let address = u64::from_ne_bytes(word);
-                if i == 0 && exact { address } else { address.wrapping_sub(1) }
-            }
+        let of_kernel = kernel.iter().enumerate().map(|(i, word)| {
+            let address = u64::from_ne_bytes(*word);
+            if i == 0 && is_exact { address } else { address.wrapping_sub(1) }
+        });
+        let cut = user.cut || kernel.len() == Chain::MAX_KERNEL;
+        let count = user.addresses.len() as i32;
+        let chain = Addressed {
+            pid: record.tgid as i32,
+            kernel: kernel.len(),
+            addresses: of_kernel.chain(user.addresses).collect(),
         };
-        let innermost_first = kernel.iter().enumerate().map(looked_up(is_exact));
-        // Code without frame pointers can have led to a word that is no address: nothing returns to 0.
-        let returns = |(i, word): &(usize, &[u8; 8])| *i == 0 || **word != [0; 8];
-        let all =
-            innermost_first.chain(user.iter().enumerate().filter(returns).map(looked_up(true)));
-        let chain =
-            Addressed { pid: record.tgid as i32, kernel: kernel.len(), addresses: all.collect() };
+        Found { stack: self.number(chain), user: count, cut }
+    }
+
+    fn number(&mut self, chain: Addressed) -> Option<i64> {
         if chain.addresses.is_empty() {
             return None;
         }
@@ -128,9 +153,10 @@ mod tests {
 
     #[test]
     fn equal_chains_have_one_number_and_others_others() {
-        let mut chains = Chains::of_segment(3);
+        let mut chains = Chains::of_segment(3, Unwinder::default());
         let mut number = |kind, pid, user, kernel, addresses: &[u64]| {
-            chains.number(&record(kind, pid, user, kernel), &bytes(addresses)).map(|n| n & 0xff)
+            let found = chains.find(&record(kind, pid, user, kernel), &bytes(addresses));
+            found.stack.map(|n| n & 0xff)
         };
         let off = kind::CHAIN_OFF_CPU;
         assert_eq!(number(off, 7, 2, 1, &[10, 20, 30]), Some(0));
@@ -143,9 +169,9 @@ mod tests {
 
     #[test]
     fn the_kernel_is_the_innermost_and_returns_are_looked_up_in_their_calls() {
-        let mut chains = Chains::of_segment(0);
-        chains.number(&record(kind::CHAIN_OFF_CPU, 7, 2, 2), &bytes(&[10, 20, 100, 200]));
-        chains.number(&record(kind::SAMPLE, 7, 2, 2), &bytes(&[10, 20, 100, 200]));
+        let mut chains = Chains::of_segment(0, Unwinder::default());
+        chains.find(&record(kind::CHAIN_OFF_CPU, 7, 2, 2), &bytes(&[10, 20, 100, 200]));
+        chains.find(&record(kind::SAMPLE, 7, 2, 2), &bytes(&[10, 20, 100, 200]));
         let rows = chains.rows();
         let shown: Vec<_> =
             rows.iter().map(|r| (r.stack & 1, r.position, r.pid.0, r.address)).collect();
@@ -157,18 +183,18 @@ mod tests {
 
     #[test]
     fn nothing_returns_to_zero() {
-        let mut chains = Chains::of_segment(0);
-        chains.number(&record(kind::SAMPLE, 7, 3, 0), &bytes(&[10, 0, 20]));
+        let mut chains = Chains::of_segment(0, Unwinder::default());
+        chains.find(&record(kind::SAMPLE, 7, 3, 0), &bytes(&[10, 0, 20]));
         let addresses: Vec<i64> = chains.rows().iter().map(|row| row.address).collect();
         assert_eq!(addresses, [10, 19]);
     }
 
     #[test]
     fn chains_and_addresses_that_do_not_fit_have_no_number() {
-        let mut chains = Chains::of_segment(0);
+        let mut chains = Chains::of_segment(0, Unwinder::default());
         let mut number = |n: usize| {
             let addresses = [3 * n as u64 + 10, 3 * n as u64 + 11, 3 * n as u64 + 12];
-            chains.number(&record(kind::SAMPLE, 7, 3, 0), &bytes(&addresses))
+            chains.find(&record(kind::SAMPLE, 7, 3, 0), &bytes(&addresses)).stack
         };
         let numbers: Vec<_> = (0..MAX_CHAINS).map(&mut number).collect();
         assert!(numbers.iter().all(Option::is_some));
@@ -181,7 +207,7 @@ mod tests {
 
     #[test]
     fn what_a_record_says_is_bounded() {
-        let bad = |user, kernel| record(kind::SAMPLE, 1, user, kernel).address_bytes();
+        let bad = |user, kernel| record(kind::SAMPLE, 1, user, kernel).tail_bytes();
         assert_eq!(bad(3, -14), Some(24));
         assert_eq!(bad(i32::MIN, i32::MIN), Some(0));
         assert_eq!(bad(Chain::MAX_USER as i32 + 1, 0), None);

@@ -12,6 +12,10 @@ use serde::{Deserialize, Serialize};
 use crate::tables::{LossOrigin, LossReason, LossRow};
 
 /// Losses nearer than this are of one burst, ns: a hundred times the longest distance of two looks at a ring.
+///
+/// Limit: the ring that a warning recommends has room for one burst, so nearer losses add up; no loss is counted
+/// otherwise.
+/// Shown by: `the_ring_and_the_largest_burst_fit`.
 const ONE_BURST_NS: i64 = 100_000_000;
 
 /// What one thread lost without a longer pause.

@@ -19,6 +19,10 @@ use crate::spool::{News, ReadError, Segment, Spool};
 use crate::tables::{LossOrigin, LossReason, LossRow, NameRow, SiteRow, ThreadRow};
 
 /// How much later than its time an event may come.
+///
+/// Limit: counted as out of order (`disordered`), with a warning; conversion of a whole recording has no such bound. A
+/// wait for room (`--on-full wait`) comes as late as it was long.
+/// Shown by: `events_out_of_order_are_left_out`.
 const HOLD_BACK_NS: i64 = 50_000_000;
 
 /// From the first event behind a gap to those that are all there: some of the collector's rounds.
@@ -142,8 +146,8 @@ impl Follower {
         for piece in &news.pieces {
             let mut ledger = Ledger::default();
             let open = || piece.reader();
-            let decoded =
-                decode_from(&piece.path, &open, &self.samples, &self.registry, &mut ledger)?;
+            let (path, samples) = (&piece.path, &self.samples);
+            let decoded = decode_from(path, &open, samples, &self.registry, &mut ledger, None)?;
             followed.bound_ns =
                 followed.bound_ns.max(decoded.model.as_ref().map_or(0, |m| m.bound_ns()));
             self.samples.extend_from_slice(&decoded.own_samples);

@@ -101,7 +101,7 @@ fn in_kernel(kernel: &KernelSymbols, address: u64) -> Found {
     }
 }
 
-/// Has the files say what is at the addresses that lie in them, and how many of their functions keep a frame pointer.
+/// Has the files say what is at the addresses that lie in them, and of how many of their functions the caller is found.
 fn in_files(
     places: &[(usize, Query<'_>)],
     found: &mut [Found],

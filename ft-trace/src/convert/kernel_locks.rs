@@ -50,6 +50,9 @@ pub(crate) struct KernelLocks {
 }
 
 /// Locks whose names are remembered; then they are looked up anew.
+///
+/// Limit: nothing: further ones are looked up each time.
+/// Shown by: `a_lock_beyond_those_that_are_remembered_has_its_name`.
 const MAX_NAMED_LOCKS: usize = 1 << 16;
 
 impl KernelLocks {
@@ -118,7 +121,7 @@ ffffffff81000500 t ext4_file_write_iter
 ffffffff81000600 T vfs_write
 ffffffff81000700 T _etext
 ";
-        let symbols = OnceCell::from(KernelSymbols::parse(kallsyms, ""));
+        let symbols = OnceCell::from(KernelSymbols::parse(kallsyms.into(), ""));
         let mut locks = KernelLocks { symbols, ..KernelLocks::default() };
         // The BPF program itself, which has no symbol, is the innermost.
         let low = [0xc0001000, 0x81000110, 0x81000210, 0x81000310, 0x81000410, 0x81000510u32];
@@ -150,7 +153,7 @@ ffffffff81000000 T _stext
 ffffffff81000700 T _etext
 ffffffff82000000 D tasklist_lock
 ";
-        let symbols = OnceCell::from(KernelSymbols::parse(kallsyms, ""));
+        let symbols = OnceCell::from(KernelSymbols::parse(kallsyms.into(), ""));
         let mut locks = KernelLocks { symbols, ..KernelLocks::default() };
         for lock in 0..=MAX_NAMED_LOCKS as u64 {
             assert_eq!(locks.variable(lock), None);

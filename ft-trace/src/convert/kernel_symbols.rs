@@ -1,6 +1,7 @@
 //! The kernel's own symbols (`/proc/kallsyms`): of the kernel that runs, so only for what was recorded since it was booted.
 
 use std::fs;
+use std::ops::Range;
 
 /// Where the boot that runs is told from others.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
@@ -12,9 +13,11 @@ const IMAGE_END: u64 = 0xffff_ffff_c000_0000;
 /// Functions and variables by address.
 #[derive(Debug, Default)]
 pub(crate) struct KernelSymbols {
-    functions: Vec<(u64, String)>,
+    /// What they were read from, which has their names.
+    kallsyms: String,
+    functions: Vec<(u64, Range<usize>)>,
     /// Variables; many kernels do not name them (`CONFIG_KALLSYMS_ALL`).
-    variables: Vec<(u64, String)>,
+    variables: Vec<(u64, Range<usize>)>,
     /// Where there is code, by its first address: the address behind its end, and whose it is.
     code: Vec<(u64, u64, String)>,
 }
@@ -27,35 +30,38 @@ impl KernelSymbols {
             return KernelSymbols::default();
         }
         let read = |path| fs::read_to_string(path).unwrap_or_default();
-        KernelSymbols::parse(&read("/proc/kallsyms"), &read("/proc/modules"))
+        KernelSymbols::parse(read("/proc/kallsyms"), &read("/proc/modules"))
     }
 
     /// `kallsyms`: address, kind, name, perhaps the module in brackets. `modules`: name, size, …, state, address.
-    pub(super) fn parse(kallsyms: &str, modules: &str) -> KernelSymbols {
+    pub(super) fn parse(kallsyms: String, modules: &str) -> KernelSymbols {
         let (mut functions, mut variables) = (Vec::new(), Vec::new());
         let (mut begin, mut end) = (0, 0);
-        for line in kallsyms.lines() {
-            let mut words = line.split_ascii_whitespace();
-            let (Some(address), Some(kind), Some(name)) =
-                (words.next(), words.next(), words.next())
-            else {
-                continue;
-            };
+        let mut behind = 0;
+        // There are hundreds of thousands, of which hardly any is asked for: their names are left where they are.
+        for line in kallsyms.split_inclusive('\n') {
+            let at = behind;
+            behind += line.len();
+            let line = line.trim_end_matches('\n');
+            let Some((address, rest)) = line.split_once(' ') else { continue };
+            let Some((kind, rest)) = rest.split_once(' ') else { continue };
             let Ok(address) = u64::from_str_radix(address, 16) else { continue };
+            let name = rest.split_once('\t').map_or(rest, |(name, _)| name);
+            let from = at + line.len() - rest.len();
+            let named = (address, from..from + name.len());
             match name {
                 "_stext" => begin = address,
                 "_etext" => end = address,
-                _ if address != 0 && matches!(kind, "t" | "T" | "w" | "W") => {
-                    functions.push((address, name.to_owned()));
-                }
-                _ if matches!(kind, "d" | "D" | "b" | "B" | "r" | "R") => {
-                    variables.push((address, name.to_owned()));
-                }
+                _ if address != 0 && matches!(kind, "t" | "T" | "w" | "W") => functions.push(named),
+                _ if matches!(kind, "d" | "D" | "b" | "B" | "r" | "R") => variables.push(named),
                 _ => {}
             }
         }
-        functions.sort();
-        variables.sort();
+        for symbols in [&mut functions, &mut variables] {
+            symbols.sort_by(|(a, a_name), (b, b_name)| {
+                a.cmp(b).then_with(|| kallsyms[a_name.clone()].cmp(&kallsyms[b_name.clone()]))
+            });
+        }
         let mut code = vec![(begin, end, "kernel".to_owned())];
         for line in modules.lines() {
             let words: Vec<&str> = line.split_ascii_whitespace().collect();
@@ -65,7 +71,7 @@ impl KernelSymbols {
                 code.push((at, at.saturating_add(size), format!("[{name}]")));
             }
         }
-        KernelSymbols { functions, variables, code }
+        KernelSymbols { kallsyms, functions, variables, code }
     }
 
     /// The function at an address, and whose it is. Code that comes and goes (BPF programs, trampolines) has no name: it
@@ -78,7 +84,7 @@ impl KernelSymbols {
     /// The function at an address.
     pub(crate) fn function(&self, address: u64) -> Option<&str> {
         self.object(address)?;
-        Some(&nearest(&self.functions, address)?.1)
+        Some(self.nearest(&self.functions, address)?.1)
     }
 
     fn object(&self, address: u64) -> Option<&(u64, u64, String)> {
@@ -90,23 +96,24 @@ impl KernelSymbols {
     /// lies between their variables is not known.
     pub(crate) fn variable(&self, address: u64) -> Option<String> {
         let begin = self.code.first().map(|(begin, ..)| *begin).filter(|begin| *begin != 0)?;
-        let variable = nearest(&self.variables, address);
+        let variable = self.nearest(&self.variables, address);
         match variable {
-            Some((at, name)) if *at == address => return Some(name.clone()),
+            Some((at, name)) if at == address => return Some(name.to_owned()),
             _ if !(begin..IMAGE_END).contains(&address) => return None,
             _ => {}
         }
         Some(match variable {
-            Some((at, name)) if *at >= begin => format!("{name}+{:#x}", address - at),
+            Some((at, name)) if at >= begin => format!("{name}+{:#x}", address - at),
             _ => format!("{address:#x}"),
         })
     }
-}
 
-/// The last of them that is not above the address.
-fn nearest(symbols: &[(u64, String)], address: u64) -> Option<&(u64, String)> {
-    let behind = symbols.partition_point(|(at, _)| *at <= address);
-    symbols.get(behind.checked_sub(1)?)
+    /// The last of them that is not above the address.
+    fn nearest(&self, symbols: &[(u64, Range<usize>)], address: u64) -> Option<(u64, &str)> {
+        let behind = symbols.partition_point(|(at, _)| *at <= address);
+        let (at, name) = symbols.get(behind.checked_sub(1)?)?;
+        Some((*at, self.kallsyms.get(name.clone())?))
+    }
 }
 
 #[cfg(test)]
@@ -125,7 +132,7 @@ ffffffffc0000000 t in_module\t[virtio]
 0000000000000000 T hidden
 ";
         let modules = "virtio 4096 2 - Live 0xffffffffc0000000\n";
-        let symbols = KernelSymbols::parse(kallsyms, modules);
+        let symbols = KernelSymbols::parse(kallsyms.into(), modules);
         let find = |address| symbols.find(address);
         let found = |name: &str, object: &str| Some((name.to_owned(), object.to_owned()));
         assert_eq!(find(0xffffffff81000000), found("startup", "kernel"));
@@ -149,7 +156,7 @@ ffffffffc0800000 d in_module\t[virtio]
 0000000000012345 D runqueues
 ";
         let check = |kallsyms: &str, address, expected: Option<&str>| {
-            let symbols = KernelSymbols::parse(kallsyms, "");
+            let symbols = KernelSymbols::parse(kallsyms.into(), "");
             assert_eq!(symbols.variable(address).as_deref(), expected, "{address:#x}");
         };
         let all = [functions, variables].concat();

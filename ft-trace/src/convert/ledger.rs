@@ -17,7 +17,7 @@ use crate::clock::ClockSample;
 use crate::dir::{self, Dir};
 use crate::spool::Spool;
 use crate::store::error::io_error;
-use crate::store::{HostClockMeta, Result, StoreError, Synced, file};
+use crate::store::{HostClockMeta, PartMeta, Result, StoreError, Synced, file};
 use crate::warning::Warning;
 
 /// What became of one segment.
@@ -78,6 +78,9 @@ pub(super) struct PartLedger {
     pub(super) newest: i64,
     pub(super) late_rows: u64,
     pub(super) late_max_ns: i64,
+    /// Its file; without bytes in a ledger of an earlier version.
+    #[serde(default)]
+    pub(super) file: PartMeta,
 }
 
 impl Ledger {

@@ -30,6 +30,7 @@ mod symbols;
 mod threads;
 mod unnumbered;
 mod untraced;
+mod unwind;
 mod user;
 mod violations;
 
@@ -40,18 +41,21 @@ use crate::dir::Dir;
 use crate::spool::{self, REGISTRY, ReadError, Spool, segment_name};
 use crate::store::error::io_error;
 use crate::store::{Meta, StoreError, file};
-pub(crate) use chains::Chains;
+pub(crate) use chains::{Chains, Found};
 pub use follow::{Followed, Follower};
 #[cfg(test)]
 pub(crate) use kernel::test_bytes;
 pub use kernel::{kernel_record_bytes, kernel_record_len};
 pub(crate) use kernel_locks::KernelLocks;
 use ledger::Ledger;
+#[cfg(feature = "synthetic")]
+pub use names::Addresses;
 #[cfg(fuzzing)]
 pub use names::ask_for_everything;
 pub use names::{beside_workers, serve as serve_names, start_workers_by};
 use registry::Registry;
 pub(crate) use threads::Threads;
+use unwind::Rules;
 
 /// Why a conversion stopped. What is converted stays, and so does the rest of the spool.
 #[derive(Debug, thiserror::Error)]
@@ -119,6 +123,7 @@ pub struct Converter {
     held: Dir,
     registry: Registry,
     ledgers: BTreeMap<u32, Ledger>,
+    rules: Rules,
 }
 
 impl Converter {
@@ -133,6 +138,7 @@ impl Converter {
             dir: dir.to_owned(),
             registry: Registry::open(&spool)?,
             ledgers: Ledger::read_all(&spool)?,
+            rules: Rules::default(),
             held: spool.hold().map_err(io_error("write", spool.dir()))?,
             spool,
         })
@@ -146,8 +152,8 @@ impl Converter {
     pub fn segment(&mut self, number: u32) -> Result<SegmentReport> {
         self.registry.update()?;
         if !self.ledgers.contains_key(&number) {
-            let (ledger, parts) =
-                segment::convert(&self.dir, &self.spool, number, &self.registry, &self.ledgers)?;
+            let Converter { dir, spool, registry, ledgers, rules, .. } = self;
+            let (ledger, parts) = segment::convert(dir, spool, number, registry, ledgers, rules)?;
             ledger.write(&self.held, parts)?;
             self.ledgers.insert(number, ledger);
         }
@@ -170,7 +176,10 @@ impl Converter {
     /// A [`ConvertError`]; the spool is then still there.
     pub fn finish(mut self) -> Result<Meta> {
         self.registry.update()?;
-        let meta = summary::write(&self.dir, &self.spool, &self.registry, &self.ledgers)?;
+        let meta = {
+            let Converter { dir, spool, registry, ledgers, rules, .. } = &mut self;
+            summary::write(dir, spool, registry, ledgers, std::mem::take(&mut rules.spent))?
+        };
         // Under another name first: half a spool would look like an unfinished recording.
         const DONE: &str = "spool.done";
         let trace = file::open(&self.dir)?;

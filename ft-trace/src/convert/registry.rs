@@ -238,6 +238,11 @@ impl Registry {
         &self.sites
     }
 
+    /// Whose the processes are, where that is known.
+    pub(super) fn known_users(&self) -> HashMap<Pid, u32> {
+        self.users.iter().filter_map(|(pid, owner)| Some((*pid, owner.user()?))).collect()
+    }
+
     /// Whether the process is recorded.
     pub(super) fn observes(&self, pid: Pid) -> bool {
         self.start.system_wide || self.processes.iter().any(|p| p.pid == pid.0)

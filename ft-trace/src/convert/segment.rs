@@ -15,6 +15,7 @@ use super::registry::Registry;
 use super::symbols::{self, Seen};
 use super::threads::Threads;
 use super::untraced::Execution;
+use super::unwind::{Questions, Rules, Unwinder};
 use super::user::{Judge, UserSlots, blank};
 use super::{Result, unnumbered, violations};
 use crate::clock::{ClockError, ClockModel, ClockSample, Finding, host_row};
@@ -31,6 +32,9 @@ use crate::warning::Warning;
 use output::Output;
 
 /// Clock samples that a segment leaves to the next: the line before its first own sample needs them.
+///
+/// Limit: cannot be reached: the line before the first own sample needs two.
+/// Shown by: cannot be reached.
 const SAMPLES_KEPT: usize = 8;
 
 /// What the first reading of a segment tells: all that must be known before a slot can be decoded.
@@ -44,19 +48,23 @@ struct Survey {
     has_later_slots: bool,
 }
 
-/// Converts segment `number`; `before` are the ledgers of the segments that are done.
+/// Converts segment `number`; `before` are the ledgers of the segments that are done, `rules` what frames are left by, as far as
+/// they had to know.
 pub(super) fn convert(
     trace: &Path,
     spool: &Spool,
     number: u32,
     registry: &Registry,
     before: &BTreeMap<u32, Ledger>,
+    rules: &mut Rules,
 ) -> Result<(Ledger, Synced)> {
     let path = spool.segment(number);
     let mut ledger = Ledger { segment: number, ..Ledger::default() };
     let inherited = number.checked_sub(1).and_then(|n| before.get(&n));
     let inherited = inherited.map_or(&[][..], |l| &l.samples);
-    let decoded = decode(&path, inherited, registry, &mut ledger)?;
+    let token = &registry.start.token;
+    let open = || Reader::open(&path).map(|reader| reader.with_token(token));
+    let decoded = decode_from(&path, &open, inherited, registry, &mut ledger, Some(rules))?;
     let Decoded { own_samples, model, user, mut kernel, mut threads, chains, mut losses } = decoded;
     // A snapshot has its last loss before the window, too, if that reaches into it.
     let from = registry.start.window_from_ns.unwrap_or(i64::MIN);
@@ -97,7 +105,7 @@ pub(super) fn convert(
             loss: sum(ledger.lost.values()),
         },
     };
-    ledger.locks = symbols::futexes(&kernel.futexes);
+    ledger.locks = symbols::futexes(&kernel.futexes, &kernel.sleeps);
     kernel.each(&mut output)?;
     let stacks = chains.rows();
     ledger.frames = addresses(&stacks);
@@ -184,18 +192,29 @@ pub(super) fn decode(
 ) -> Result<Decoded> {
     let token = &registry.start.token;
     let open = || Reader::open(path).map(|reader| reader.with_token(token));
-    decode_from(path, &open, inherited, registry, ledger)
+    decode_from(path, &open, inherited, registry, ledger, None)
 }
 
-/// Decodes frames that readers read, which `open` opens; `path` is where they are.
+/// Decodes frames that readers read, which `open` opens; `path` is where they are. Call chains are those of frame pointers unless
+/// there are `rules`, which are added to.
 pub(super) fn decode_from(
     path: &Path,
     open: &dyn Fn() -> std::result::Result<Reader, ReadError>,
     inherited: &[ClockSample],
     registry: &Registry,
     ledger: &mut Ledger,
+    rules: Option<&mut Rules>,
 ) -> Result<Decoded> {
-    let mut survey = survey(open()?, path, registry, ledger)?;
+    let mut questions = rules.is_some().then(|| Questions::new(registry));
+    let mut survey = survey(open()?, path, registry, ledger, questions.as_mut())?;
+    let unwinder = match questions.zip(rules) {
+        Some((questions, rules)) => {
+            let (unwinder, warnings) = questions.answered(rules);
+            ledger.warnings.extend(warnings);
+            unwinder
+        }
+        None => Unwinder::default(),
+    };
 
     // A segment may begin with the sample that closed the one before.
     survey.samples.retain(|sample| !inherited.contains(sample));
@@ -208,7 +227,7 @@ pub(super) fn decode_from(
 
     let mut kernel = KernelRows::default();
     let mut decoder = Decoder::new(&registry.start.irq_names).with_probes(&registry.start.probes);
-    decoder.chains = Chains::of_segment(ledger.segment);
+    decoder.chains = Chains::of_segment(ledger.segment, unwinder);
     decoder.whole_chains = registry.start.kernel_groups.iter().any(|group| group == "stack");
     decoder.kernel_locks = KernelLocks::of_boot(&registry.start.boot_id);
     decoder.realtime_offset_ns = samples.first().map(|sample| sample.realtime_offset_ns);
@@ -272,6 +291,7 @@ fn survey(
     path: &Path,
     registry: &Registry,
     ledger: &mut Ledger,
+    mut questions: Option<&mut Questions<'_>>,
 ) -> Result<Survey> {
     let mut survey = Survey::default();
     // Each with the number of samples before it.
@@ -288,6 +308,11 @@ fn survey(
             Some(Frame::Slots(Slots { bytes, .. }) | Frame::Shared(Shared { bytes, .. })) => {
                 survey.slot_bytes += bytes.len();
                 survey.has_later_slots = true;
+            }
+            Some(Frame::Kernel(records)) => {
+                if let Some(questions) = &mut questions {
+                    questions.note(records);
+                }
             }
             Some(_) => {}
             None => is_over = true,

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::Result;
 use super::enough;
 use super::ledger::Ledger;
-use super::names::Names;
+use super::names::{Names, Spending};
 use super::registry::{Registry, Site};
 use super::segment::{damage_warning, damaged_registry, loss_rows};
 use super::threads::Threads;
@@ -15,18 +15,19 @@ use crate::ids::{Nanos, Pid, Tid};
 use crate::spool::Spool;
 use crate::spool::frame::Thread;
 use crate::store::{
-    ClockMeta, Footer, HostClockMeta, Meta, PartWriter, Row, SCHEMA_VERSION, Synced, TableMeta,
-    TableWriter, Unsynced, views,
+    ClockMeta, Footer, HostClockMeta, Meta, PartWriter, Results, Row, SCHEMA_VERSION, Synced,
+    TableMeta, TableWriter, Unsynced, views,
 };
 use crate::tables::*;
 use crate::warning::Warning;
 
-/// Writes it all; repeatable.
+/// Writes it all; repeatable. The files of users' processes have taken `spent` already.
 pub(super) fn write(
     trace: &Path,
     spool: &Spool,
     registry: &Registry,
     ledgers: &BTreeMap<u32, Ledger>,
+    spent: Spending,
 ) -> Result<Meta> {
     let mut meta = Meta {
         schema_version: SCHEMA_VERSION,
@@ -63,9 +64,8 @@ pub(super) fn write(
     let calls = ledgers.values().flat_map(|l| &l.calls).copied().collect();
     let locks = ledgers.values().flat_map(|l| &l.locks).copied().collect();
     let functions = ledgers.values().flat_map(|l| &l.functions).copied().collect();
-    let users = registry.users.iter().filter_map(|(pid, owner)| Some((*pid, owner.user()?)));
-    let users = users.collect();
-    let mut in_files = Names::new(&users, &registry.mappings);
+    let users = registry.known_users();
+    let mut in_files = Names::new(&users, &registry.mappings).having_spent(spent);
     tables.whole(symbols::rows(calls, locks, functions, registry, &mut in_files))?;
     let addresses = ledgers.values().flat_map(|l| &l.frames).copied().collect();
     let (frames, binaries) = frames::rows(addresses, registry, &mut in_files);
@@ -98,7 +98,7 @@ pub(super) fn write(
     meta.warnings.extend(refused.map(Warning::Refused));
     let rings = registry.processes.iter().map(|process| (process.pid, process.ring_slots));
     meta.warnings.extend(warnings(&meta, ledgers, &rings.collect()));
-    views::write(trace, &meta, &sites)?;
+    views::write(trace, &meta, &Results::default(), &sites)?;
     finish(trace, &meta, synced)?;
     Ok(meta)
 }
@@ -166,6 +166,12 @@ fn tables(ledgers: &BTreeMap<u32, Ledger>) -> BTreeMap<String, TableMeta> {
         table.parts += 1;
         table.late_rows = table.late_rows.saturating_add(part.late_rows);
         table.late_max_ns = table.late_max_ns.max(part.late_max_ns);
+        table.files.push(part.file);
+    }
+    // Of a ledger of an earlier version not all are known.
+    for table in tables.values_mut().filter(|table| table.files.iter().any(|file| file.bytes == 0))
+    {
+        table.files.clear();
     }
     tables
 }
@@ -206,8 +212,10 @@ impl Tables<'_> {
         for row in rows {
             writer.push(row)?;
         }
-        let rows = writer.finish_unsynced(&mut self.unsynced)?;
-        self.about.insert(R::TABLE.into(), TableMeta { rows, parts: 1, ..TableMeta::default() });
+        let files = writer.finish_unsynced(&mut self.unsynced)?;
+        let rows = files.iter().map(|file| file.rows).sum();
+        let table = TableMeta { rows, parts: 1, files, ..TableMeta::default() };
+        self.about.insert(R::TABLE.into(), table);
         Ok(())
     }
 
@@ -219,7 +227,11 @@ impl Tables<'_> {
             writer.push(row)?;
         }
         let table = self.about.entry(R::TABLE.into()).or_default();
-        table.rows += writer.finish_unsynced(&mut self.unsynced)?;
+        let file = writer.finish_unsynced(&mut self.unsynced)?;
+        table.rows += file.rows;
+        if table.files.len() == table.parts as usize {
+            table.files.push(file);
+        }
         table.parts += 1;
         Ok(())
     }
@@ -229,7 +241,7 @@ impl Tables<'_> {
         let table = self.about.entry(R::TABLE.into()).or_default();
         if table.parts == 0 {
             let empty = PartWriter::<R>::create(self.trace, 0, self.footer.clone())?;
-            empty.finish_unsynced(&mut self.unsynced)?;
+            table.files = vec![empty.finish_unsynced(&mut self.unsynced)?];
         }
         Ok(())
     }

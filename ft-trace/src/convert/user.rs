@@ -25,6 +25,8 @@ pub(super) use judge::Judge;
 use payload::{Payload, arguments};
 
 /// The beginning of a loss is read after its event has begun, and times are whole nanoseconds.
+///
+/// Limit: as `FASTEST_LOSS_NS` of `spool/mod.rs`.
 const LOST_AT_ONCE: u64 = 1;
 
 /// Words of a slot.

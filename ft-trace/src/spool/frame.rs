@@ -32,6 +32,8 @@ pub(super) const ANCHOR: u16 = code::ANCHOR;
 pub(super) const ANCHOR_BYTES: usize = HEADER_BYTES + 40;
 
 /// Largest payload that is accepted.
+///
+/// Limit: as `MAX_RECORD_BYTES` of `kernel/mod.rs`.
 pub const MAX_PAYLOAD_BYTES: usize = 64 << 20;
 
 /// One frame.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use parquet::errors::ParquetError;
 
+use super::parts::{Fault, told};
 use super::schema::SCHEMA_VERSION;
 use crate::dir::Refused;
 
@@ -75,6 +76,16 @@ pub enum StoreError {
         "interrupted; the results of before, if there are any, are unchanged; run `ft-agent analyze {0}`"
     )]
     Interrupted(PathBuf),
+    /// Parts are not those that were written.
+    #[error("the trace {} is not whole: {what}; {remedy}, or read the rest of it with `ft-agent report --incomplete`", trace.display())]
+    NotWhole {
+        /// The trace.
+        trace: PathBuf,
+        /// The first of them, and how many there are.
+        what: String,
+        /// What makes it whole.
+        remedy: String,
+    },
     /// A part cannot be read.
     #[error(
         "{path} is damaged: {reason}; restore this file, or move it away to read the rest of the table"
@@ -85,6 +96,19 @@ pub enum StoreError {
         /// What is wrong.
         reason: String,
     },
+}
+
+impl StoreError {
+    /// What these parts, which were recorded or are results, make of a trace.
+    pub(super) fn not_whole(trace: &Path, recorded: bool, faults: &[Fault]) -> StoreError {
+        let remedy = match recorded {
+            true => "bring the trace again from where it was recorded".into(),
+            false => {
+                format!("run `ft-agent analyze {}`, which makes its results anew", trace.display())
+            }
+        };
+        StoreError::NotWhole { trace: trace.to_owned(), what: told(faults), remedy }
+    }
 }
 
 /// What an action on a file can lack.

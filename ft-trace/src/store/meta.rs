@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::error::{Result, StoreError, io_error};
 use super::file;
 use super::part::Footer;
+use super::parts::PartMeta;
 use super::schema::SCHEMA_VERSION;
 use crate::dir;
 use crate::spool::frame::{End, Start};
@@ -113,6 +114,9 @@ pub struct TableMeta {
     pub rows: u64,
     /// Parts that hold rows.
     pub parts: u32,
+    /// All parts, in their order; none of a trace of an earlier version.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<PartMeta>,
     /// Rows older than the newest row of the parts before.
     pub late_rows: u64,
     /// By how much at most, ns.

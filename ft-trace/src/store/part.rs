@@ -23,6 +23,7 @@ use serde_json::json;
 
 use super::error::{Result, StoreError, io_error};
 use super::file;
+use super::parts::{PartMeta, footer_crc32};
 use super::schema::{Row, SCHEMA_VERSION};
 use super::unsynced::Unsynced;
 use crate::dir::Dir;
@@ -74,7 +75,8 @@ pub fn part_path(trace: &Path, table: &str, part: u32) -> PathBuf {
     trace.join(table).join(part_name(part))
 }
 
-fn part_name(part: u32) -> String {
+/// The file of a part.
+pub(super) fn part_name(part: u32) -> String {
     format!("part-{part:05}.parquet")
 }
 
@@ -127,9 +129,9 @@ impl<R: Row> PartWriter<R> {
     /// When it cannot be written.
     pub fn finish(self) -> Result<u64> {
         let mut unsynced = Unsynced::default();
-        let rows = self.finish_unsynced(&mut unsynced)?;
+        let part = self.finish_unsynced(&mut unsynced)?;
         unsynced.sync_all()?;
-        Ok(rows)
+        Ok(part.rows)
     }
 
     /// As [`PartWriter::finish`], durable when what it is added to is synced: before that, a crash of the machine may
@@ -138,7 +140,7 @@ impl<R: Row> PartWriter<R> {
     /// # Errors
     ///
     /// As [`PartWriter::finish`].
-    pub(crate) fn finish_unsynced(mut self, unsynced: &mut Unsynced) -> Result<u64> {
+    pub(crate) fn finish_unsynced(mut self, unsynced: &mut Unsynced) -> Result<PartMeta> {
         self.flush()?;
         self.file.finish(unsynced)
     }
@@ -155,6 +157,7 @@ struct PartFile {
     dir: Dir,
     /// Where that has its name, which may be new.
     trace: Option<Dir>,
+    part: u32,
     name: String,
     tmp: String,
     schema: SchemaRef,
@@ -167,7 +170,7 @@ impl PartFile {
     fn new(dir: Dir, part: u32, schema: Schema, footer: Footer) -> PartFile {
         let name = part_name(part);
         let (tmp, schema) = (file::temporary(&name), Arc::new(for_pandas(schema)));
-        PartFile { dir, trace: None, name, tmp, schema, footer, rows: 0, writer: None }
+        PartFile { dir, trace: None, part, name, tmp, schema, footer, rows: 0, writer: None }
     }
 
     /// Where it is written, for messages.
@@ -194,16 +197,23 @@ impl PartFile {
         writer.write(&batch).map_err(error)
     }
 
-    fn finish(self, unsynced: &mut Unsynced) -> Result<u64> {
+    fn finish(self, unsynced: &mut Unsynced) -> Result<PartMeta> {
         let tmp = self.tmp_path();
-        let Some(writer) = self.writer else { return Ok(0) };
+        let mut meta = PartMeta { part: self.part, rows: self.rows, ..PartMeta::default() };
+        let Some(writer) = self.writer else { return Ok(meta) };
         let file = writer
             .into_inner()
             .map_err(|source| StoreError::Write { path: tmp.clone(), source })?;
+        // Through its name, since what it is written by cannot read.
+        let written = self.dir.open_file(&self.tmp).and_then(|file| {
+            meta.bytes = file.metadata()?.len();
+            footer_crc32(&file)
+        });
+        meta.footer_crc32 = written.map_err(io_error("read", &tmp))?.unwrap_or_default();
         self.dir.rename(&self.tmp, &self.name).map_err(io_error("rename", &tmp))?;
         unsynced.add(file, self.dir.path().join(&self.name), &self.dir)?;
         self.trace.iter().try_for_each(|trace| unsynced.add_dir(trace))?;
-        Ok(self.rows)
+        Ok(meta)
     }
 }
 

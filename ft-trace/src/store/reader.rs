@@ -4,10 +4,9 @@
 //! first row is due, and merges those that are open: by the first column, and where that is equal, by
 //! the number of the part. Memory: one batch for each open part, two or three in practice.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::fs::{self, File};
 use std::ops::Range;
-use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use arrow_array::RecordBatch;
@@ -19,8 +18,10 @@ use parquet::file::statistics::Statistics;
 use super::error::{Result, StoreError, io_error};
 use super::meta::Meta;
 use super::name_column::NamePool;
+use super::parts::{self, MAX_FOOTER_BYTES, Results, footer_bytes};
 use super::schema::{Field, Row};
 use crate::dir;
+use crate::warning::Warning;
 
 /// Rows decoded at a time.
 const BATCH_ROWS: usize = 1 << 13;
@@ -30,21 +31,103 @@ const BATCH_ROWS: usize = 1 << 13;
 pub struct Trace {
     dir: PathBuf,
     meta: Meta,
+    /// Recorded parts that are not what was written, and those of results, when only the rest is asked for.
+    left_out: BTreeSet<String>,
+    results_left_out: BTreeSet<String>,
 }
 
 impl Trace {
-    /// Opens a finished trace.
+    /// Opens a finished trace, all parts of which are those that were written.
     ///
     /// # Errors
     ///
     /// [`StoreError::Unfinished`] while it has a spool, [`StoreError::NotATrace`] without
-    /// `meta.json`, and the errors of [`Meta::read`].
+    /// `meta.json`, [`StoreError::NotWhole`], and the errors of [`Meta::read`].
     pub fn open(dir: &Path) -> Result<Trace> {
+        let trace = Trace::open_recorded(dir)?;
+        let faults = trace.result_faults(|_| true);
+        trace.without(&faults, false)
+    }
+
+    /// As [`Trace::open`], of which nobody wants the results: they may be in any state.
+    ///
+    /// # Errors
+    ///
+    /// As [`Trace::open`].
+    pub fn open_recorded(dir: &Path) -> Result<Trace> {
+        let trace = Trace::found(dir)?;
+        let faults = trace.recorded_faults();
+        trace.without(&faults, true)
+    }
+
+    /// As [`Trace::open`], of which this table of results alone is wanted: the others need not be there.
+    ///
+    /// # Errors
+    ///
+    /// As [`Trace::open`].
+    pub fn open_table<R: Row>(dir: &Path) -> Result<Trace> {
+        let trace = Trace::found(dir)?;
+        let faults = trace.result_faults(|table| table == R::TABLE);
+        trace.without(&faults, false)
+    }
+
+    /// Opens what is there of a trace: parts that are not what was written are left out, and stand among its warnings. Its
+    /// counts are those of what is read.
+    ///
+    /// # Errors
+    ///
+    /// As [`Trace::open`], but for parts.
+    pub fn open_incomplete(dir: &Path) -> Result<Trace> {
+        let mut trace = Trace::found(dir)?;
+        let recorded = trace.recorded_faults();
+        let results = trace.result_faults(|_| true);
+        for fault in &recorded {
+            let table = fault.file.split_once('/').map_or("", |(table, _)| table);
+            if let Some(table) = trace.meta.tables.get_mut(table) {
+                table.rows = table.rows.saturating_sub(fault.rows);
+            }
+        }
+        if let Some(warning) = Warning::left_out(&recorded, &results) {
+            trace.meta.warnings.insert(0, warning);
+            trace.meta.complete = false;
+        }
+        let names =
+            |faults: Vec<parts::Fault>| faults.into_iter().map(|fault| fault.file).collect();
+        (trace.left_out, trace.results_left_out) = (names(recorded), names(results));
+        Ok(trace)
+    }
+
+    fn found(dir: &Path) -> Result<Trace> {
         if dir.join("spool").exists() {
             return Err(StoreError::Unfinished(dir.to_owned()));
         }
         let meta = Meta::read(dir)?.ok_or_else(|| StoreError::NotATrace(dir.to_owned()))?;
-        Ok(Trace { dir: dir.to_owned(), meta })
+        let (left_out, results_left_out) = Default::default();
+        Ok(Trace { dir: dir.to_owned(), meta, left_out, results_left_out })
+    }
+
+    /// The trace, if there are no such faults, of what was recorded or of results.
+    fn without(self, faults: &[parts::Fault], recorded: bool) -> Result<Trace> {
+        match faults {
+            [] => Ok(self),
+            _ => Err(StoreError::not_whole(&self.dir, recorded, faults)),
+        }
+    }
+
+    fn recorded_faults(&self) -> Vec<parts::Fault> {
+        let tables = self.meta.tables.iter();
+        tables.flat_map(|(name, table)| parts::faults(&self.dir, name, &table.files)).collect()
+    }
+
+    fn result_faults(&self, wanted: impl Fn(&str) -> bool) -> Vec<parts::Fault> {
+        let results = Results::of(&self.dir);
+        let tables = results.tables.iter().filter(|(name, _)| wanted(name));
+        tables.flat_map(|(name, files)| parts::faults(&self.dir, name, files)).collect()
+    }
+
+    /// Recorded parts that are not read, as `TABLE/part-00000.parquet`.
+    pub fn left_out(&self) -> &BTreeSet<String> {
+        &self.left_out
     }
 
     /// Where it is.
@@ -100,14 +183,24 @@ impl Trace {
     fn parts(&self, table: &'static str, keys: &Range<i64>) -> Result<VecDeque<UnreadPart>> {
         let dir = self.dir.join(table);
         let missing = || StoreError::NoTable { trace: self.dir.clone(), table };
+        // Of a table that is left out as a whole there are no rows, which the trace's warning says.
+        let left_out = || self.left_out.iter().chain(&self.results_left_out);
+        let is_left_out =
+            || left_out().any(|file| file.split_once('/').is_some_and(|(of, _)| of == table));
         let mut paths = Vec::new();
-        for entry in fs::read_dir(&dir).map_err(|_| missing())? {
+        let entries = match fs::read_dir(&dir) {
+            Err(_) if is_left_out() => return Ok(VecDeque::new()),
+            entries => entries.map_err(|_| missing())?,
+        };
+        for entry in entries {
             let path = entry.map_err(io_error("read", &dir))?.path();
-            if path.extension().is_some_and(|e| e == "parquet") {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let file = format!("{table}/{name}");
+            if name.ends_with(".parquet") && !left_out().any(|out| *out == file) {
                 paths.push(path);
             }
         }
-        if paths.is_empty() {
+        if paths.is_empty() && !is_left_out() {
             return Err(missing());
         }
         // Numbers are padded, but may outgrow the padding.
@@ -172,18 +265,9 @@ fn first_key(path: &Path, keys: &Range<i64>) -> Result<Option<i64>> {
 }
 
 /// Most memory that a column of a row group may take, bytes: of those that we write the largest take some MB.
+///
+/// Limit: as `MAX_WHOLE_BYTES` of `dir.rs`.
 const MAX_COLUMN_BYTES: i64 = 512 << 20;
-
-/// Most bytes of a footer: of those that we write the largest have some 100 KB.
-const MAX_FOOTER_BYTES: u32 = 16 << 20;
-
-/// How long a file says that its footer is: eight bytes before its end (parquet.apache.org, File Format).
-fn footer_bytes(file: &File) -> Option<u32> {
-    let at = file.metadata().ok()?.len().checked_sub(8)?;
-    let mut bytes = [0; 4];
-    file.read_exact_at(&mut bytes, at).ok()?;
-    Some(u32::from_le_bytes(bytes))
-}
 
 /// Smallest and largest key of a row group.
 fn key_range(group: &RowGroupMetaData) -> Option<(i64, i64)> {

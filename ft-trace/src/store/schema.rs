@@ -16,7 +16,7 @@ use super::column::Arrays;
 use super::name_column::NamePool;
 
 /// Version of all tables and of `meta.json`. A reader refuses any other.
-pub const SCHEMA_VERSION: u32 = 7;
+pub const SCHEMA_VERSION: u32 = 8;
 
 /// A row of a table, or of a projection of one.
 pub trait Row: Sized + 'static {

@@ -10,6 +10,7 @@ use std::path::Path;
 use super::error::{Result, io_error};
 use super::file;
 use super::part::{Footer, PartWriter};
+use super::parts::PartMeta;
 use super::schema::Row;
 use super::unsynced::Unsynced;
 use crate::dir::Dir;
@@ -26,8 +27,7 @@ pub struct TableWriter<R: Row> {
     footer: Footer,
     part_rows: usize,
     rows: Vec<R>,
-    parts: u32,
-    written: u64,
+    parts: Vec<PartMeta>,
     unsynced: Unsynced,
 }
 
@@ -46,8 +46,7 @@ impl<R: Row> TableWriter<R> {
             footer,
             part_rows: PART_ROWS,
             rows: Vec::new(),
-            parts: 0,
-            written: 0,
+            parts: Vec::new(),
             unsynced: Unsynced::default(),
         })
     }
@@ -69,7 +68,7 @@ impl<R: Row> TableWriter<R> {
     ///
     /// When it cannot be written.
     pub fn seal(&mut self, unsynced: &mut Unsynced) -> Result<()> {
-        if self.parts == 0 || !self.rows.is_empty() {
+        if self.parts.is_empty() || !self.rows.is_empty() {
             self.part()?;
         }
         unsynced.append(std::mem::take(&mut self.unsynced))
@@ -85,22 +84,22 @@ impl<R: Row> TableWriter<R> {
         self.seal(&mut parts)?;
         let mut names = Unsynced::default();
         parts.sync_all()?;
-        let rows = self.finish_unsynced(&mut names)?;
+        let parts = self.finish_unsynced(&mut names)?;
         names.sync_all()?;
-        Ok(rows)
+        Ok(parts.iter().map(|part| part.rows).sum())
     }
 
-    /// As [`TableWriter::finish`], durable when `unsynced` is synced: before that, a crash of the machine may leave half
+    /// As [`TableWriter::finish`], and returns the parts; durable when `unsynced` is synced: before that, a crash of the machine may leave half
     /// of what was not sealed and synced.
     ///
     /// # Errors
     ///
     /// As [`TableWriter::finish`].
-    pub fn finish_unsynced(mut self, unsynced: &mut Unsynced) -> Result<u64> {
+    pub fn finish_unsynced(mut self, unsynced: &mut Unsynced) -> Result<Vec<PartMeta>> {
         self.seal(unsynced)?;
         replace(&self.trace, R::TABLE)?;
         unsynced.add_dir(&self.trace)?;
-        Ok(self.written)
+        Ok(std::mem::take(&mut self.parts))
     }
 
     fn part(&mut self) -> Result<()> {
@@ -108,12 +107,12 @@ impl<R: Row> TableWriter<R> {
         // By their places, which are sorted by the same code whatever the rows are.
         let mut order: Vec<(i64, usize)> = rows.iter().map(R::key).zip(0..).collect();
         order.sort_unstable();
-        let mut part = PartWriter::create_in(self.aside.clone(), self.parts, self.footer.clone());
+        let number = self.parts.len() as u32;
+        let mut part = PartWriter::create_in(self.aside.clone(), number, self.footer.clone());
         for (_, place) in order {
             part.push(&rows[place])?;
         }
-        self.written += part.finish_unsynced(&mut self.unsynced)?;
-        self.parts += 1;
+        self.parts.push(part.finish_unsynced(&mut self.unsynced)?);
         rows.clear();
         self.rows = rows;
         Ok(())

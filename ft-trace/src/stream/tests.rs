@@ -55,11 +55,23 @@ fn tables_interleave_by_time_and_ties_by_rank() {
     Meta { schema_version: SCHEMA_VERSION, ..Meta::default() }.write(dir).unwrap();
 
     let trace = Trace::open(dir).unwrap();
-    let order: Vec<_> = events(&trace).map(|e| e.map(|e| (e.ts().0, e.rank())).unwrap()).collect();
-    let (waking, irq, user) = (2, 11, 13);
+    let order = events(&trace).map(|event| match event.unwrap() {
+        Event::Waking(e) => (e.ts.0, "waking"),
+        Event::Irq(e) => (e.ts.0, "irq"),
+        Event::User(e) => (e.ts.0, "user"),
+        other => panic!("{other:?}"),
+    });
     assert_eq!(
-        order,
-        [(1, irq), (1, user), (2, waking), (5, waking), (5, irq), (5, user), (6, irq)]
+        order.collect::<Vec<_>>(),
+        [
+            (1, "irq"),
+            (1, "user"),
+            (2, "waking"),
+            (5, "waking"),
+            (5, "irq"),
+            (5, "user"),
+            (6, "irq")
+        ]
     );
 }
 

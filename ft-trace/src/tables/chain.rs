@@ -41,7 +41,8 @@ table! {
         pub stack: Option<i64> as Number,
         /// Addresses of user space in it.
         pub user: i32 as Count,
-        /// It is longer than what is recorded: 127 addresses of user space, 64 of the kernel.
+        /// It is longer than what is recorded: 127 addresses of user space, 4088 bytes of a stack without frame pointers, 64 addresses
+        /// of the kernel.
         pub cut: bool,
     }
 }
@@ -115,9 +116,6 @@ table! {
 }
 
 #[cfg(feature = "store")]
-pub(super) use store::is_cut;
-
-#[cfg(feature = "store")]
 mod store {
     //! How its rows are made of records, and what a listing says of them.
 
@@ -133,11 +131,6 @@ mod store {
 
     use super::*;
 
-    /// Whether there may have been more addresses than so many of user space and of the kernel.
-    pub(crate) fn is_cut(user: i32, kernel: i32) -> bool {
-        user as usize == abi::Chain::MAX_USER || kernel as usize == abi::Chain::MAX_KERNEL
-    }
-
     impl KernelTable for CallChain {
         type Record = abi::Chain;
         const KINDS: &'static [u16] = &[kind::CHAIN_OFF_CPU, kind::CHAIN_WAKE];
@@ -147,13 +140,14 @@ mod store {
         }
 
         fn tail_bytes(r: &abi::Chain) -> Option<usize> {
-            r.address_bytes()
+            r.tail_bytes()
         }
 
         fn row_with(r: &abi::Chain, tail: &[u8], seen: &mut Decoder) -> CallChain {
             let wakes = r.header.kind == kind::CHAIN_WAKE;
             let left = if wakes { r.header.ts } else { r.left_ts };
             let (ts, dur) = interval(left, r.header.ts);
+            let found = seen.chains.find(r, tail);
             CallChain {
                 ts,
                 dur,
@@ -167,9 +161,9 @@ mod store {
                 },
                 woken_tid: wakes.then_some(r.woken_tid as i32),
                 woken_pid: wakes.then_some(r.woken_tgid as i32),
-                stack: seen.chains.number(r, tail),
-                user: r.user.max(0),
-                cut: is_cut(r.user, r.kernel),
+                stack: found.stack,
+                user: found.user,
+                cut: found.cut,
             }
         }
     }
@@ -183,19 +177,20 @@ mod store {
         }
 
         fn tail_bytes(r: &abi::Chain) -> Option<usize> {
-            r.address_bytes()
+            r.tail_bytes()
         }
 
         fn row_with(r: &abi::Chain, tail: &[u8], seen: &mut Decoder) -> Sample {
+            let found = seen.chains.find(r, tail);
             Sample {
                 ts: nanos(r.header.ts),
                 cpu: cpu(r.header.cpu),
                 tid: tid(r.header.tid),
                 pid: pid(r.tgid),
-                stack: seen.chains.number(r, tail),
-                user: r.user.max(0),
+                stack: found.stack,
+                user: found.user,
                 in_kernel: r.kernel > 0,
-                cut: is_cut(r.user, r.kernel),
+                cut: found.cut,
             }
         }
     }

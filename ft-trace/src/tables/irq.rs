@@ -51,7 +51,8 @@ impl IrqPurpose {
 
 table! {
     "irq",
-    /// `irq`: one run of an interrupt handler that struck an observed thread, or in which one was woken.
+    /// `irq`: one run of an interrupt handler that struck an observed thread, in which one was woken, or that struck a CPU for which an
+    /// observed real-time thread waited.
     pub struct Irq {
         /// Entry.
         pub ts: Nanos,

@@ -63,6 +63,7 @@ mod store {
     use ft_ebpf::{self as abi, kind};
     use serde_json::{Map, Value};
 
+    use crate::convert::Found;
     use crate::store::Row;
     use crate::tables::listed::{Line, Listed};
     use crate::tables::record::{Decoder, KernelTable, cpu, interval, pid, tid};
@@ -100,6 +101,10 @@ mod store {
                 ..abi::Chain::default()
             };
             let kernel = tail.get(8 * usize::from(r.user)..).unwrap_or_default();
+            let found = match seen.whole_chains {
+                true => seen.chains.find(&chain, tail),
+                false => Found::default(),
+            };
             Contention {
                 ts,
                 dur,
@@ -112,11 +117,8 @@ mod store {
                 kind: seen.fixed(kind),
                 flags: flags as i32,
                 end,
-                stack: match seen.whole_chains {
-                    true => seen.chains.number(&chain, tail),
-                    false => None,
-                },
-                cut: super::super::chain::is_cut(chain.user, chain.kernel),
+                stack: found.stack,
+                cut: found.cut,
             }
         }
     }

@@ -88,7 +88,7 @@ pub enum LostRecords {
     Calls,
     /// Hits of probes.
     Probes,
-    /// Call chains and samples.
+    /// Call chains, samples, and what threads slept in.
     Chains,
     /// Sections under locks of the kernel.
     Sections,
@@ -122,7 +122,9 @@ impl LostRecords {
             | "fault_minor" | "fault_major" | "fault_end" => LostRecords::Calls,
             "probe_begin" | "probe_end" | "probe_return" => LostRecords::Probes,
             "cpu_count" => LostRecords::Counts,
-            "chain_switch" | "chain_waking" | "sample" => LostRecords::Chains,
+            "chain_switch" | "chain_waking" | "sample" | "sleep" | "throttle" => {
+                LostRecords::Chains
+            }
             section if section.starts_with("section_") => LostRecords::Sections,
             _ => LostRecords::Other,
         }

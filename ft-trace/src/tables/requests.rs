@@ -31,7 +31,8 @@ words! {
 table! {
     "requests",
     /// `requests`: one piece of work, wherever it was done: a `scope!` within no other one of its thread, or what lies between two
-    /// events that the user has named to the report (`--request`), or a reaction from a cause to its answer (`--from`, `--to`).
+    /// events that the user has named to the report (`--request`), or a reaction from a cause to its answer (`--from`, `--to`), or a
+    /// cycle with a deadline (`--deadline`).
     pub struct Request {
         /// Begin.
         pub ts: Nanos,
@@ -39,7 +40,8 @@ table! {
         pub dur: i64 as Ns,
         /// Number in this trace, in the order of their ends.
         pub request: i64 as Number,
-        /// Name of the scope; of two events, both with a comma; of a reaction, what `--from` and `--to` said.
+        /// Name of the scope; of two events, both with a comma; of a reaction, what `--from` and `--to` said; of a cycle,
+        /// its deadline.
         pub kind: Name,
         /// What distinguishes it from others of its kind: the argument of both events that `--key` names, else null.
         pub key: Option<i64> as Number,
@@ -98,7 +100,8 @@ table! {
 table! {
     "critical_path",
     /// `critical_path`: what a request waited for last, piece by piece, of each request that was among the 100 slowest of its
-    /// kind when it ended. The pieces of one request follow one another without a hole, and sum to its length.
+    /// kind when it ended, and of cycles that missed their deadline, up to 10,000 of each. The pieces of one request follow one another
+    /// without a hole, and sum to its length.
     pub struct PathPiece {
         /// Begin.
         pub ts: Nanos,

@@ -197,7 +197,8 @@ table! {
         pub cpu: Cpu,
         /// Its priority.
         pub prio: i32 as Priority,
-        /// Who woke it (the thread that was current; 0: idle, so an interrupt).
+        /// Who woke it: the thread that was current, which an interrupt may have struck; 0: idle, so an interrupt. Which it was, the table
+        /// `irq` tells.
         pub waker_tid: Tid,
         /// Name of the waker.
         pub waker_comm: Name,

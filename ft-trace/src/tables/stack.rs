@@ -54,9 +54,10 @@ table! {
     "binaries",
     /// `binaries`: the programs and libraries of `frames`, and whether a call chain can go on from their functions.
     pub struct BinaryRow {
-        /// Functions whose first instructions were looked at; 0: it could not be read, or names none.
+        /// Functions that were looked at; 0: it could not be read, or names none.
         pub functions: i32 as Count,
-        /// Those of them that keep a frame pointer: they begin with `push %rbp; mov %rsp,%rbp`.
+        /// Those of them whose caller is found: the unwinding tables have an entry for them, or they keep a frame pointer (they begin
+        /// with `push %rbp; mov %rsp,%rbp`).
         pub framed: i32 as Count,
         /// Program or library.
         pub object: Name,

@@ -78,6 +78,11 @@ table! {
 }
 
 #[cfg(feature = "store")]
+pub use store::syscall_name;
+#[cfg(feature = "store")]
+pub(super) use store::{call_name, file_kind};
+
+#[cfg(feature = "store")]
 mod store {
     //! How its rows are made of records, and what a listing says of them.
 
@@ -110,8 +115,6 @@ mod store {
         #[inline]
         fn row(r: &abi::Syscall, seen: &mut Decoder) -> Syscall {
             let (ts, dur) = interval(r.entry_ts, r.header.ts);
-            let abi = if r.file == abi::COMPAT { COMPAT } else { 0 };
-            let named = abi | u32::from(r.number);
             Syscall {
                 ts,
                 dur,
@@ -119,9 +122,9 @@ mod store {
                 tid: tid(r.header.tid),
                 pid: pid(r.tgid),
                 number: i32::from(r.number),
-                name: seen.numbered(kind::SYSCALL, named, |_, number| syscall(number)),
+                name: call_name(seen, r.number, r.file),
                 ret: r.ret,
-                file: file(r.file),
+                file: file_kind(r.file),
                 seen: match r.header.kind {
                     kind::SYSCALL_BEGUN => CallSeen::Entry,
                     kind::SYSCALL_ENDED => CallSeen::Return,
@@ -131,8 +134,14 @@ mod store {
         }
     }
 
+    /// Name of a call by what a record says of its number and its descriptor.
+    pub(crate) fn call_name(seen: &mut Decoder, number: u16, file: u16) -> Name {
+        let abi = if file == abi::COMPAT { COMPAT } else { 0 };
+        seen.numbered(kind::SYSCALL, abi | u32::from(number), |_, number| syscall_name(number))
+    }
+
     /// What a record says that a descriptor is of.
-    fn file(kind: u16) -> Option<FileKind> {
+    pub(crate) fn file_kind(kind: u16) -> Option<FileKind> {
         use abi::file;
         Some(match kind {
             file::NONE | abi::COMPAT => return None,
@@ -152,7 +161,7 @@ mod store {
     }
 
     /// Name of a system call by its number in the ABI of this machine's 64-bit programs, or, from [`COMPAT`] on, of those of 32.
-    fn syscall(number: u32) -> String {
+    pub fn syscall_name(number: u32) -> String {
         let number_in_abi = number as usize % COMPAT as usize;
         let name = match number < COMPAT {
             true => Sysno::new(number_in_abi).map(|call| call.name()),
@@ -214,11 +223,11 @@ mod store {
             for (number, expected) in
                 [(libc::SYS_futex, "futex"), (libc::SYS_read, "read"), (65_535, "syscall_65535")]
             {
-                assert_eq!(syscall(number as u32), expected);
+                assert_eq!(syscall_name(number as u32), expected);
             }
             // arch/x86/entry/syscalls/syscall_32.tbl
             for (number, expected) in [(4, "write"), (20, "getpid"), (60_000, "syscall_60000")] {
-                assert_eq!(syscall(COMPAT | number), expected);
+                assert_eq!(syscall_name(COMPAT | number), expected);
             }
         }
     }

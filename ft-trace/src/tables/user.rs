@@ -134,7 +134,7 @@ words! {
     pub enum SymbolKind {
         /// Where a call returns to: `arg1` of the event.
         Call = "call",
-        /// A lock: `arg0` of the event.
+        /// A lock: `arg0` of the event; or a futex that a thread called about, or slept at.
         Lock = "lock",
         /// Where a function begins: `arg0` of the event.
         Function = "function",

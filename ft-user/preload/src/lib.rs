@@ -49,6 +49,7 @@
 //! - Thread cancellation, exceptions and panics pass through: no frame of this library has a destructor. A stack can be walked
 //!   from each of its instructions, but where the linker has left a table of jumps undescribed: LLD describes none, and from the
 //!   one instruction of an entry the walk ends early.
+//! - A thread that makes its ring ahead jumps to its function, and leaves nothing on its stack. If there is no ring, it starts without.
 //! - Fork and threads that end are handled by `ft_user`. The library is never unmapped.
 //!
 //! # Limits
@@ -62,10 +63,16 @@
 //! the buffers of its parent: it must not use locks whose events are on. What a child of `vfork` writes is its parent's.
 //!
 //! A program linked with musl does not start with this library, nor one of 2002 with condition variables of `GLIBC_2.2.5` run well.
-//! `mlockall` wants some 15 MiB more; with `MCL_FUTURE` each thread's whole ring, 8 MiB, is taken in its first call, while it holds the lock,
-//! which takes milliseconds (`FT_RING_SLOTS` makes it smaller). A call of a lock looks for 5 KiB of stack, before it takes anything: a signal stack of 4 KiB
+//! `mlockall` wants some 15 MiB more, and with `MCL_FUTURE` each thread has all of its ring in memory, 8 MiB (`FT_RING_SLOTS` makes it
+//! smaller). That takes milliseconds. A thread that prepares for deadlines pays them before its first lock (`ready`), if something is
+//! recorded by then. Others pay in the first lock, while they hold it: those that are there when a recording begins or another thread
+//! locks the memory, those that others give a real-time policy or that ask for it by a bare system call, those of C11's
+//! `thrd_create`, and those with a stack of less than 64 KiB or under ThreadSanitizer that do not ask for a policy themselves.
+//!
+//! A call of a lock, and one that makes a ring, looks for 5 KiB of stack before it does anything: a signal stack of 4 KiB
 //! is too small where handlers post semaphores. A filter of system calls must allow `getpid`, `gettid`, `prctl`, `mremap`, `mmap`,
-//! `clock_gettime` and `rt_sigprocmask` for the first event of a thread, and `memfd_create`, `prlimit64`, `ftruncate`, `fcntl`,
+//! `clock_gettime` and `rt_sigprocmask` for the first event of a thread, `sched_getscheduler` at the start and `madvise` for a ring that is
+//! made ahead, and `memfd_create`, `prlimit64`, `ftruncate`, `fcntl`,
 //! `fstat`, `munmap`, `faccessat`, `socket`, `connect`, `sendmsg` and `close` for a forked child.
 //! A call of a lock is an attempt, then the call: another library that counts `pthread_mutex_lock` counts the attempts apart. Robust mutexes,
 //! and all under ThreadSanitizer, are looked at in place of the attempt; of reader-writer locks it sees the attempts, and no order.
@@ -73,9 +80,11 @@
 
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
+mod begin;
 mod condition;
 mod event;
 mod mutex;
+mod ready;
 mod real;
 mod rwlock;
 mod semaphore;
@@ -108,4 +117,5 @@ unsafe extern "C" fn start() {
     ft_user::find_sleds();
     // Without a memfd the program runs untraced, as it would without this library.
     ft_user::init().ok();
+    ready::of_main();
 }

@@ -7,8 +7,8 @@
 use core::arch::{asm, naked_asm};
 use core::ffi::{CStr, c_int, c_void};
 use core::marker::PhantomData;
-use core::mem;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering::*};
+use core::{mem, ptr};
 
 use crate::stub::real::{ALL, pthread_mutex_lock, pthread_mutex_trylock, pthread_mutex_unlock};
 
@@ -24,6 +24,19 @@ impl<F: Copy> Real<F> {
     /// A function that is not found yet: `first_call` takes its calls.
     pub(crate) const fn new(first_call: *mut c_void) -> Self {
         Real { address: AtomicPtr::new(first_call), function: PhantomData }
+    }
+
+    /// A function that is not found yet, and is called by [`Real::find`] only.
+    pub(crate) const fn unknown() -> Self {
+        Real::new(ptr::null_mut())
+    }
+
+    /// The function, which is found now if it was not.
+    pub(crate) fn find(&self) -> F {
+        if self.address.load(Relaxed).is_null() {
+            resolve();
+        }
+        self.get()
     }
 
     /// The function.
@@ -76,7 +89,7 @@ pub(crate) fn resolve() {
     // SAFETY: the name ends with a NUL.
     let sanitizer = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__tsan_init".as_ptr()) };
     HAS_THREAD_SANITIZER.store(!sanitizer.is_null(), Relaxed);
-    for entry in ALL {
+    for entry in ALL.iter().chain(&crate::ready::ALL) {
         // SAFETY: the name ends with a NUL.
         let next = unsafe { libc::dlsym(libc::RTLD_NEXT, entry.name.as_ptr()) };
         let found = entry.version.map_or(next, |version| of_version(next, entry.name, version));

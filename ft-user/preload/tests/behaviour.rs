@@ -270,6 +270,16 @@ fn cancellation_passes_through() {
     assert_eq!(trace.count("lock.mutex_release", "mutex"), 2);
 }
 
+/// The program counts the page faults of its threads; what needs rights that it has not got is left out.
+#[test]
+fn a_thread_that_prepares_for_deadlines_has_its_ring_before_its_first_lock() {
+    let trace = trace("ready");
+    let pairs = trace.number("pairs") as usize;
+    assert!(pairs > 0);
+    assert_eq!(trace.count("lock.mutex_acquire", "mutex"), pairs);
+    assert_eq!(trace.count("lock.mutex_release", "mutex"), pairs);
+}
+
 #[test]
 fn threads_come_and_go_under_signals() {
     let trace = trace_with_losses("threads");

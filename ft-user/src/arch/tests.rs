@@ -233,6 +233,44 @@ fn loss_is_counted_and_told() {
     assert_eq!((control.lost.load(Relaxed), control.lost_pending.load(Relaxed)), (4, 0));
 }
 
+/// What a lost text costs does not depend on the text: that is not even read.
+#[test]
+fn text_that_finds_no_room_is_not_read() {
+    switch_on("arch_unread.");
+    let test = TestRing::new(Mode::Discard);
+    let protect = |page: *const [u8], protection| {
+        // SAFETY: a page of its own, which nobody reads without the right to, or that is what this test shows.
+        let done = unsafe { libc::mprotect(page.cast_mut().cast(), 4096, protection) };
+        assert_eq!(done, 0);
+    };
+    // SAFETY: a new page, which stays.
+    let page: &[u8] = unsafe {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        let at = libc::mmap(core::ptr::null_mut(), 4096, libc::PROT_READ, flags, -1, 0);
+        assert_ne!(at, libc::MAP_FAILED);
+        core::slice::from_raw_parts(at.cast(), 4096)
+    };
+    let mut reader = test.reader();
+    let lost = || test.ring().control.lost.load(Relaxed);
+    with_ring(&test, || {
+        // The first that is lost begins the loss.
+        while lost() == 0 {
+            event!("arch_unread.event", text: &[u8] = &page[..9]);
+        }
+        protect(page, libc::PROT_NONE);
+        for length in [0, 9, 4096] {
+            event!("arch_unread.event", text: &[u8] = &page[..length]);
+        }
+        protect(page, libc::PROT_READ);
+        assert_eq!(lost(), 4);
+        drain(&mut reader, &test.ring(), Uncommitted::Wait);
+        event!("arch_unread.event", text: &[u8] = &page[..9]);
+    });
+    let (_, events) = drain(&mut reader, &test.ring(), Uncommitted::Wait);
+    let [told, kept] = &events[..] else { panic!("a loss and an event, not {events:?}") };
+    assert_eq!((told.key, told.words[1], kept.words[0]), (LOSS_KEY, 4, 9));
+}
+
 #[test]
 fn cpu_of_the_event_is_one_of_this_machine() {
     switch_on("arch_cpu.");

@@ -3,7 +3,8 @@
 //! A site passes a [`Pair`] for each argument on the stack, else as in [`super::x86_64`]. When the thread
 //! has a ring with room, and all texts fit, this does what [`crate::text::encode`]
 //! and [`crate::ring`] do, with general registers alone: a call of Rust would cost the saving of all vector
-//! registers, which takes longer than all the rest. Every other case goes to `ft_user_v1_slow`. Its stores have the orderings of those in
+//! registers, which takes longer than all the rest. One more event that is lost is counted where those
+//! without text are, and its text is not read. Every other case goes to `ft_user_v1_slow`. Its stores have the orderings of those in
 //! [`super::x86_64`], which names them.
 
 use core::arch::global_asm;
@@ -38,10 +39,10 @@ ft_user_v1_write_text:
     mov rsi, qword ptr [rip + ft_user_v1_tls@GOTTPOFF]
     mov rdi, qword ptr fs:[rsi + {tls_ring}]
     test rdi, rdi
-    jz 20f
+    jz 21f
     mov rcx, qword ptr [rdi + {head}]
     cmp rcx, qword ptr [rdi + {limit}]
-    jae 20f
+    jae 21f
     FT_USER_PUSH r8
     FT_USER_PUSH r9
     FT_USER_PUSH r10
@@ -218,10 +219,13 @@ ft_user_v1_write_text:
     FT_USER_POP r10
     FT_USER_POP r9
     FT_USER_POP r8
-20:
     lea rsi, [rsp + 48]                     // the pairs
     mov ecx, {text}
     jmp ft_user_v1_slow
+21:
+    lea rsi, [rsp + 48]
+    mov ecx, {text}
+    jmp ft_user_v1_no_room
     .cfi_endproc
     .size ft_user_v1_write_text, . - ft_user_v1_write_text
     .popsection

@@ -53,6 +53,7 @@ use super::frame::{frame_macros, frame_macros_end};
 use super::slow::write_slow;
 use super::tls::{TLS_CPU, TLS_RING};
 use crate::layout::{MARGIN_SLOTS, NOTE_TYPE, PAGE, RingControl, commit};
+use crate::lease::LOSSES;
 
 /// Bytes in front of a slot at which its thread asks for a line to write to: 16 lines, 32 slots.
 pub(super) const AHEAD: usize = 1024;
@@ -266,8 +267,10 @@ ft_user_v1_write_\args:
 
     // No ring (rdi is null), or the limit is reached: an application that makes more events than can
     // be read comes here each time, so a loss that has begun goes on without saving registers. The
-    // order is that of `Ring::count_loss`: whoever sees the count sees a beginning.
+    // order is that of `Ring::count_loss`: whoever sees the count sees a beginning. One with text comes here, too.
     .p2align 5
+    .hidden ft_user_v1_no_room
+    .globl ft_user_v1_no_room
     .type ft_user_v1_no_room,@function
 ft_user_v1_no_room:
     FT_USER_SAVED
@@ -280,6 +283,8 @@ ft_user_v1_no_room:
     jb ft_user_v1_slow                      // there is room again
     cmp qword ptr [rdi + {loss_begin}], -1
     je ft_user_v1_slow                      // the loss begins here
+    test dword ptr [rdi + {lost}], {losses} - 1
+    jz ft_user_v1_slow                      // whether the reader is gone is looked at there
     inc qword ptr [rdi + {lost}]
     inc qword ptr [rdi + {lost_pending}]
     cmp qword ptr [rdi + {loss_begin}], -1
@@ -438,6 +443,7 @@ ft_user_v1_xsave:
     tail = const offset_of!(RingControl, tail),
     lost = const offset_of!(RingControl, lost),
     lost_pending = const offset_of!(RingControl, lost_pending),
+    losses = const LOSSES,
     loss_begin = const offset_of!(RingControl, loss_begin_tsc),
     margin = const MARGIN_SLOTS,
     slots = const PAGE,

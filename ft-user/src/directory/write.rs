@@ -74,6 +74,26 @@ impl Directory {
         Some(start as u32..start as u32 + bytes)
     }
 
+    /// Calls `f` with the address of each trigger that these bytes describe, which were written by this process as whole entries, and to
+    /// which whoever has the memfd can write.
+    pub(crate) fn triggers(&self, part: Range<u32>, f: &mut impl FnMut(u64)) {
+        let (header, site) = (size_of::<DirEntry>(), size_of::<DirEntry>() + 16);
+        let (mut at, end) = (part.start as usize, part.end as usize);
+        while at + header <= end {
+            // SAFETY: inside of the directory, and a multiple of 8.
+            let entry = unsafe { &*self.base.add(at).cast::<DirEntry>() };
+            let bytes = entry.bytes.load(Relaxed) as usize;
+            if bytes < header || !bytes.is_multiple_of(8) || bytes > end - at {
+                return;
+            }
+            if entry.kind.load(Relaxed) == dir_kind::SITE && bytes >= site {
+                // SAFETY: as above; behind the key and the state.
+                f(unsafe { self.base.add(at + header + 8).cast::<u64>().read_volatile() });
+            }
+            at += bytes;
+        }
+    }
+
     /// Writes what a name's number stands for.
     pub(crate) fn name(&self, id: u32, text: &str) {
         let _ = self.append(dir_kind::NAME, 4 + string_bytes(text), |entry| {

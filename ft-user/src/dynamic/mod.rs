@@ -51,6 +51,9 @@ pub(crate) use made::describe_all;
 pub use values::{Text, Types, Values};
 
 /// Switches that a process can have.
+///
+/// Limit: for each further one, an event `ft_tracing.refused` states the place; its events are not written.
+/// Shown by: `who_has_no_room_is_named_once_…`.
 pub const SWITCHES: usize = 1024;
 
 /// What the trace says of an event.

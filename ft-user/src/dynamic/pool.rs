@@ -11,7 +11,7 @@ use core::sync::atomic::{AtomicU16, AtomicUsize, Ordering::*};
 
 use super::SWITCHES;
 use crate::critical::Held;
-use crate::layout::{SiteMeta, TRIGGER_BYTES, TRIGGER_OFF, TRIGGER_ON, TRIGGER_STATE};
+use crate::layout::{SiteMeta, TRIGGER_BYTES, TRIGGER_OFF, TRIGGER_STATE};
 
 /// Metadata of one switch; zero while it is not used.
 #[repr(transparent)]
@@ -112,5 +112,5 @@ pub(super) fn is_on(trigger: usize) -> bool {
     // SAFETY: a byte of a trigger, in the text of this object. It may be switched meanwhile, which a volatile read sees
     // before or after.
     let state = unsafe { (at as *const u8).read_volatile() };
-    state == TRIGGER_ON.to_le_bytes()[TRIGGER_STATE as usize]
+    state != TRIGGER_OFF.to_le_bytes()[TRIGGER_STATE as usize]
 }

@@ -7,6 +7,9 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::atomic::AtomicU64;
 
 /// Slots that a look-up visits at most. At three quarters full, a probe sequence this long is rare.
+///
+/// Limit: the lock is called by its address, the place is empty; events and holds are still there. Not counted.
+/// Shown by: `full_table_refuses_and_keeps_what_it_has`, `locks_whose_names_have_no_number_are_told_without`.
 pub(crate) const MAX_PROBES: usize = 64;
 
 /// Keys, each with a number from 1 to `N` (a power of two).

@@ -2,6 +2,9 @@
 
 /// Counters that threads can read at once. Every processor with counters has room for more (Intel SDM volume 3, chapter
 /// "performance monitoring": two of any kind and three fixed ones at least).
+///
+/// Limit: more are refused; the event has no counts, and intervals that begin or end with it have null.
+/// Shown by: `what_cannot_be_is_refused`, `a_page_that_always_changes_is_given_up`.
 pub const COUNTERS_AT_ONCE: usize = 2;
 
 /// A counter of perf_event_open(2). All count what their thread does in user space; `task-clock` all of its time on a CPU.

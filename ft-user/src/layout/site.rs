@@ -343,7 +343,10 @@ pub struct SiteRecord {
 pub const TRIGGER_OFF: u32 = u32::from_le_bytes([0x0f, 0x1f, 0x84, 0xe9]);
 /// The same while it is on: a three-byte nop, and the opcode of `jmp rel32`.
 pub const TRIGGER_ON: u32 = u32::from_le_bytes([0x0f, 0x1f, 0x00, 0xe9]);
-/// Which byte of a trigger is its state: the only one in which the two forms differ.
+/// The same while it is on for an agent, and goes off with it: another three-byte nop. Whoever else switches a site on writes
+/// [`TRIGGER_ON`], and that stays.
+pub const TRIGGER_LENT: u32 = u32::from_le_bytes([0x0f, 0x1f, 0x03, 0xe9]);
+/// Which byte of a trigger is its state: the only one in which the forms differ.
 pub const TRIGGER_STATE: u64 = 2;
 /// Length of a trigger.
 pub const TRIGGER_BYTES: u64 = 8;

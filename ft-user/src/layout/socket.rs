@@ -33,4 +33,7 @@ pub struct Reply {
 }
 
 /// Longest reply with its header.
+///
+/// Limit: the client is refused, or the name is cut; no figure depends on it.
+/// Shown by: `a_reply_is_bounded`.
 pub const MAX_REPLY_BYTES: usize = 4096;

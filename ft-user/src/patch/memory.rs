@@ -31,6 +31,12 @@ impl Memory {
         }
     }
 
+    /// The same by its file alone, without allocating.
+    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+    pub(super) fn own_file() -> Option<Memory> {
+        File::open_terminated(c"/proc/self/mem", libc::O_RDWR).ok().map(Memory::File)
+    }
+
     /// That of another process.
     pub(super) fn of(pid: i32) -> Result<Memory, PatchError> {
         open(&format!("/proc/{pid}/mem")).map(Memory::File)

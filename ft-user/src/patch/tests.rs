@@ -28,6 +28,38 @@ fn site_goes_on_and_off() {
 }
 
 #[test]
+fn what_is_on_for_an_agent_goes_off_with_it_unless_somebody_else_wants_it() {
+    crate::event!("patch.lent");
+    let at = site_named("patch.lent");
+    let mut text = Text::own().unwrap();
+    assert!(!text.take_back(at).unwrap());
+    assert!(text.lend(at).unwrap());
+    assert_eq!((found(at), state(found(at))), (TRIGGER_LENT.to_le_bytes(), Some(true)));
+    assert!(!text.lend(at).unwrap());
+    assert!(text.take_back(at).unwrap());
+    assert_eq!(found(at), TRIGGER_OFF.to_le_bytes());
+    // It was on, and is on.
+    assert!(text.lend(at).unwrap());
+    assert!(!text.set(at, true).unwrap());
+    assert_eq!(found(at), TRIGGER_ON.to_le_bytes());
+    assert!(!text.lend(at).unwrap());
+    assert!(!text.take_back(at).unwrap());
+    assert_eq!(found(at), TRIGGER_ON.to_le_bytes());
+    assert!(text.set(at, false).unwrap());
+    assert!(text.lend(at).unwrap());
+    assert!(text.set(at, false).unwrap());
+}
+
+#[test]
+fn text_within_an_event_is_written_too() {
+    crate::event!("patch.within");
+    let at = site_named("patch.within");
+    assert!(Text::own().unwrap().lend(at).unwrap());
+    assert!(Text::own_within_event().unwrap().take_back(at).unwrap());
+    assert_eq!(found(at), TRIGGER_OFF.to_le_bytes());
+}
+
+#[test]
 fn anything_else_is_refused_and_kept() {
     // One bit of each byte differs; a breakpoint on one of these; the form of another tool.
     static DATA: [u32; 6] = [

@@ -9,6 +9,9 @@
 //! for us, by an environment variable. And the entries of an object are used only if each of them stands where a function begins,
 //! or behind its `endbr64`, has eleven nops, and neither function nor entry begins among these: an object with less somewhere has
 //! it everywhere, as compilers leave as many at each function, and before functions if at all (`=N,M`) before each.
+//!
+//! Ends are not recorded. They could be had by replacing return addresses on the stack; who walks it (an exception, a profiler, a
+//! shadow stack of the processor) would find ours there.
 
 use super::Loaded;
 use super::file::Symbols;

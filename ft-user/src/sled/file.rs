@@ -7,9 +7,15 @@ use std::ops::Range;
 use crate::kernel::File;
 
 /// Most bytes of a table of symbols, and of their names, that are read: of larger ones the functions are unnamed.
+///
+/// Limit: all its functions are switched as `fn.unnamed`; the long one by the beginning of its name; reports have the
+/// full names.
+/// Shown by: `a_long_name_is_cut_between_characters`.
 const MAX_SYMBOL_BYTES: u64 = 256 << 20;
 
 /// Most bytes of a name that are kept.
+///
+/// Limit: as `MAX_SYMBOL_BYTES`.
 const MAX_NAME_BYTES: usize = 1024;
 
 // elf(5), the 64-bit forms.

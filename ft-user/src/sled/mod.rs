@@ -185,6 +185,21 @@ pub(crate) fn apply(
     count
 }
 
+/// Switches off all but those that `are_kept`. Called with the process lock held; allocates nothing.
+pub(crate) fn take_back(text: Text, are_kept: impl Fn(&str) -> bool) {
+    if !WANTED.load(Relaxed) {
+        return;
+    }
+    let mut text = Some(text);
+    let state = state();
+    let loaded = state.objects.iter().filter(|object| object.is_loaded);
+    for function in loaded.flat_map(|object| &object.functions) {
+        if !are_kept(&function.name) {
+            function.switch(&mut text, false);
+        }
+    }
+}
+
 /// Never contended: whoever comes here holds the process lock, also across a fork.
 fn state() -> MutexGuard<'static, State> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)

@@ -63,6 +63,11 @@
 //!
 //! # Limits
 //!
+//! [`Once`], [`OnceLock`] and [`LazyLock`] are those of `std`, here so that `use ft_user::sync` stands for `use std::sync`: a wait for
+//! who initialises is not recorded. A [`WaitTimeoutResult`] is another type than that of `std`, and so is each guard; a condition
+//! variable has no name. The lints of rustc and clippy that know the guards of `std` (`let_underscore_lock`, `await_holding_lock`) do not
+//! know these: `await-holding-invalid-types` of `clippy.toml` takes `ft_user::sync::MutexGuard` and the others.
+//!
 //! Locks of `std` inside of other libraries are not seen. A guard that is leaked
 //! ([`std::mem::forget`]) is a hold without an end. A contended acquisition tries once before it
 //! tells that it waits, and then competes as any other thread does.
@@ -79,7 +84,10 @@ pub(crate) mod slice;
 #[path = "no_slice.rs"]
 mod slice;
 
-pub use std::sync::{BarrierWaitResult, LockResult, PoisonError, TryLockError, TryLockResult};
+pub use std::sync::{
+    Arc, BarrierWaitResult, LazyLock, LockResult, Once, OnceLock, OnceState, PoisonError,
+    TryLockError, TryLockResult, Weak, atomic,
+};
 
 pub use barrier::Barrier;
 pub use condvar::{Condvar, WaitTimeoutResult};

@@ -15,7 +15,9 @@ use std::panic::Location;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-pub use std::sync::mpsc::{RecvError, RecvTimeoutError, SendError, TryRecvError, TrySendError};
+pub use std::sync::mpsc::{
+    RecvError, RecvTimeoutError, SendError, TryIter, TryRecvError, TrySendError,
+};
 
 use super::place::{Place, tell};
 
@@ -203,14 +205,38 @@ impl<T> Receiver<T> {
 
     /// The values until nobody can send any more; waits for each. The place of its waits is that of this call.
     #[track_caller]
-    pub fn iter(&self) -> impl Iterator<Item = T> + '_ {
-        let at = Location::caller();
-        std::iter::from_fn(move || self.recv_at(at).ok())
+    pub fn iter(&self) -> Iter<'_, T> {
+        Iter { receiver: self, at: Location::caller() }
     }
 
     /// The values that are there.
-    pub fn try_iter(&self) -> impl Iterator<Item = T> + '_ {
+    pub fn try_iter(&self) -> TryIter<'_, T> {
         self.inner.try_iter()
+    }
+}
+
+impl<'a, T> IntoIterator for &'a Receiver<T> {
+    type Item = T;
+    type IntoIter = Iter<'a, T>;
+
+    #[track_caller]
+    fn into_iter(self) -> Iter<'a, T> {
+        self.iter()
+    }
+}
+
+/// The values of a [`Receiver`] that is borrowed, until nobody can send any more.
+#[derive(Debug)]
+pub struct Iter<'a, T> {
+    receiver: &'a Receiver<T>,
+    at: Place,
+}
+
+impl<T> Iterator for Iter<'_, T> {
+    type Item = T;
+
+    fn next(&mut self) -> Option<T> {
+        self.receiver.recv_at(self.at).ok()
     }
 }
 

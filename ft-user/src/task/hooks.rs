@@ -17,6 +17,9 @@ use crate::layout::HOOKED_TASKS;
 use crate::sync::place::{self, Place};
 
 /// Polls within each other on one thread that are recorded.
+///
+/// Limit: the innermost are not recorded; a task that ends in such a poll looks dropped.
+/// Shown by: `polls_within_each_other_are_bounded` of `ft-tokio`.
 const MAX_NESTED: usize = 8;
 
 /// The polls in which a thread is.

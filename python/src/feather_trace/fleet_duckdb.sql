@@ -20,10 +20,17 @@ SELECT * FROM read_parquet(getvariable('fleet') || '/host=*/date=*/trace=*/' || 
                            hive_partitioning = true, hive_types_autocast = false, union_by_name = true)
 SEMI JOIN traces() USING (trace);
 
+-- The traces with results of this version, which stands in the file that is written when they are complete.
+CREATE OR REPLACE MACRO analysed(name := 'analysis.json') AS TABLE
+SELECT regexp_extract(filename, 'trace=([^/]*)/[^/]*$', 1) AS trace
+FROM read_text(getvariable('fleet') || '/host=*/date=*/trace=*/' || name)
+WHERE regexp_extract(content, '"version": *([0-9]+)', 1) = '23';
+
 -- The table `histograms` of every trace. `exact` is how many of `count` have an exact length: sum(exact) / sum(count) is the
 -- share of a figure that is exact. A wake-up whose mark is 'censored' was not seen to end.
+-- Of traces whose results are of this version and complete, as `ft-agent fleet` counts them: `analysed()` has their names.
 CREATE OR REPLACE MACRO histograms(name := 'histograms') AS TABLE
-SELECT *, CASE WHEN mark = 'exact' THEN count ELSE 0 END AS exact FROM every(name);
+SELECT *, CASE WHEN mark = 'exact' THEN count ELSE 0 END AS exact FROM every(name) SEMI JOIN analysed() USING (trace);
 
 -- A row of a histogram, for percentile_ns.
 CREATE OR REPLACE MACRO bucket(to_ns, n, max_ns) AS

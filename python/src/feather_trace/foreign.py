@@ -102,6 +102,16 @@ def listed(names: Iterable[object]) -> str:
     return ", ".join(legible(name) for name in found[:MOST_NAMES]) + more
 
 
+def no_trace(directory: Path) -> FileNotFoundError:
+    """The error of a directory that is no finished trace, or is not there."""
+    if not directory.exists():
+        return FileNotFoundError(f"there is no {legible(directory)}; name the directory that `ft-agent record` made")
+    return FileNotFoundError(
+        f"{legible(directory)} is not a finished trace: it holds no meta.json; "
+        f"name the directory that `ft-agent record` made, or run `ft-agent convert` on it"
+    )
+
+
 class NotThere(KeyError):
     """A `KeyError` that reads as a sentence."""
 

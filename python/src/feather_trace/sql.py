@@ -6,18 +6,20 @@ import glob
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from feather_trace.foreign import brief, first_line, legible, looked_at, whole
+from feather_trace.foreign import brief, first_line, legible, looked_at, no_trace, said, whole
+from feather_trace.whole import left_out
 
 if TYPE_CHECKING:
     import duckdb
 
 
-def connect(directory: str | Path) -> duckdb.DuckDBPyConnection:
+def connect(directory: str | Path, incomplete: bool = False) -> duckdb.DuckDBPyConnection:
     """A connection with the views of a trace: its tables, and `event."NAME"` for each event.
 
     Executes the trace's `views.sql`: of a trace that somebody else gave you, let `ft-agent analyze` write that file anew.
     Needs DuckDB (`pip install feather-trace[sql]`). Raises `FileNotFoundError` when the trace has no views, `ValueError` where its files are
-    not what they should be.
+    not what they should be: also where a part is missing or is not what was written. With `incomplete`, such parts are left out, with a
+    warning; of each table one must be left.
     """
     import duckdb
 
@@ -27,13 +29,21 @@ def connect(directory: str | Path) -> duckdb.DuckDBPyConnection:
         views = whole(script)
     except (FileNotFoundError, NotADirectoryError):
         shown = legible(directory)
+        if not (directory / "meta.json").exists():
+            raise no_trace(directory) from None
         raise FileNotFoundError(f"{shown} has no views.sql; run `ft-agent analyze {shown}`, which makes it") from None
+    out: frozenset[str] = frozenset()
+    # Without it the script says what it needs.
+    if (directory / "meta.json").exists():
+        out = left_out(directory, said(directory / "meta.json"), incomplete)
     # DuckDB passes over a part that is no regular file, without a word.
     for part in directory.glob("*/part-*.parquet"):
-        looked_at(part)
+        if f"{part.parent.name}/{part.name}" not in out:
+            looked_at(part)
     connection = duckdb.connect()
     try:
         connection.execute("SET VARIABLE trace = $1", [pattern(directory)])
+        connection.execute("SET VARIABLE incomplete = $1", [incomplete])
         connection.execute(views)
     except duckdb.Error as error:
         raise ValueError(

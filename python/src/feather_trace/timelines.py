@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.dataset as ds
 
-from feather_trace.foreign import NotThere, legible
+from feather_trace.foreign import NotThere, brief, legible, listed
 from feather_trace.trace import Trace
 
 #: The parts of a thread's time, as in the columns `*_ns` of the tables of results.
@@ -42,14 +42,24 @@ def timeline(trace: Trace, tid: int) -> pd.DataFrame:
     Columns `ts`, `dur` (ns), `part` (one of `PARTS`), `cpu`, `by` (who took its CPU; of *dispatch*: who woke it; which
     interrupt; of *blocked*: the state in which it left), `mark`. Made of the raw tables: needs no results but
     `thread_time`, which says from when to when. Of two threads that had one number it is the one seen first. Raises
-    `KeyError` when the thread was not observed.
+    `KeyError` when the thread was not observed, `TypeError` for what is no number.
     """
+    if not isinstance(tid, (int, np.integer)):
+        raise TypeError(no_number(trace, tid))
     span = next(rows(trace, "thread_time", ["ts", "wall_ns"], ds.field("tid") == tid), None)
     if span is None:
         raise NotThere(f"{legible(trace.directory)} has no times of thread {tid}; `thread_time` lists those that it has")
     begin, end = span[0], sum(span)
     steps = with_interrupts(states(trace, tid, begin, end), trace, tid)
     return pd.DataFrame([step for step in steps if step.dur > 0], columns=list(Interval._fields))
+
+
+def no_number(trace: Trace, tid: object) -> str:
+    """What to give where a thread is named by something else, such as its name."""
+    threads = trace.table("threads", ["tid", "name"])
+    numbers = sorted(set(threads.loc[threads["name"].astype(str) == str(tid), "tid"].astype(int)))
+    has = f"threads of that name have {listed(numbers)}" if numbers else "the table `threads` has those of all names"
+    return f"a thread is named by its number, not by '{brief(tid)}'; {has}"
 
 
 def parts(timeline: pd.DataFrame, begin: int, end: int) -> pd.Series[Any]:

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from feather_trace import foreign
+from feather_trace import foreign, whole
 from feather_trace.foreign import NotThere, brief, damaged, first_line, legible, listed, part, said
 
 # The version of tables and `meta.json` that this package reads.
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 
 # Columns that can be null get these types: a float cannot hold all numbers beyond 2^53.
 NULLABLE: dict[pa.DataType, Any] = {
@@ -54,29 +54,26 @@ SAID = {("clock", "bound_ns"): int, ("clock", "realtime_offset_ns"): int, ("star
 EVENT_COLUMNS = ["ts", "pid", "tid", "cpu", "site", "kind"]
 
 
-def load(directory: str | Path) -> Trace:
+def load(directory: str | Path, incomplete: bool = False) -> Trace:
     """Opens the trace in a directory that `ft-agent record` made.
 
     Raises `FileNotFoundError` where there is no finished trace, `ValueError` for one of another version, or whose files are not what
-    they should be.
+    they should be: also where a part is missing or is not what was written. With `incomplete`, such parts are left out, with a warning.
     """
-    return Trace(directory)
+    return Trace(directory, incomplete)
 
 
 class Trace:
     """A trace. `trace["critical_sections"]` is a table of it."""
 
-    def __init__(self, directory: str | Path) -> None:
+    def __init__(self, directory: str | Path, incomplete: bool = False) -> None:
         self.directory = Path(directory)
         path = self.directory / "meta.json"
         try:
             #: What the trace says of itself: the machine, the command, the clock, losses, warnings.
             self.meta: dict[str, Any] = said(path)
         except (FileNotFoundError, NotADirectoryError):
-            raise FileNotFoundError(
-                f"{legible(self.directory)} is not a finished trace: it holds no meta.json; "
-                f"name the directory that `ft-agent record` made, or run `ft-agent convert` on it"
-            ) from None
+            raise foreign.no_trace(self.directory) from None
         version = self.meta.get("schema_version")
         if version != SCHEMA_VERSION:
             raise ValueError(
@@ -89,6 +86,8 @@ class Trace:
             if type(value) is not kind or isinstance(value, int) and not -(2**63) <= value < 2**63:
                 what = "whole number of 64 bits" if kind is int else "text"
                 raise damaged(path, f"`{group}.{name}` is no {what}", foreign.RESTORE)
+        #: Parts that are not read, as `TABLE/part-00000.parquet`; none of a trace that is whole.
+        self.left_out = whole.left_out(self.directory, self.meta, incomplete)
 
     def __repr__(self) -> str:
         return f"Trace('{legible(self.directory)}')"
@@ -99,7 +98,7 @@ class Trace:
     @property
     def tables(self) -> list[str]:
         """The names of its tables; those of the analyses once it is analysed."""
-        return sorted(path.parent.name for path in self.directory.glob("*/part-00000.parquet"))
+        return sorted({path.parent.name for path in self.directory.glob("*/part-*.parquet") if self.is_read(path)})
 
     def table(
         self, table: str, columns: Sequence[str] | None = None, where: ds.Expression | None = None
@@ -131,9 +130,14 @@ class Trace:
                 rows = rows.set_column(i, field.with_type(pa.uint64()), unsigned(rows.column(i)))
         return rows
 
+    def is_read(self, part: Path) -> bool:
+        """Whether a part is none of those that are left out."""
+        return f"{part.parent.name}/{part.name}" not in self.left_out
+
     def parts(self, table: str) -> list[Path]:
         """The files of a table in their order."""
-        found = sorted((self.directory / table).glob("part-*.parquet"), key=lambda path: (len(path.name), path.name))
+        there = filter(self.is_read, (self.directory / table).glob("part-*.parquet"))
+        found = sorted(there, key=lambda path: (len(path.name), path.name))
         if not found:
             raise NotThere(
                 f"{legible(self.directory)} has no table '{legible(table)}'; it has {listed(self.tables)}; "

@@ -1,5 +1,5 @@
-//! Files that harm who looks for names in them: functions inlined into each other without end, names without end, and a link in the
-//! place of a compiler's map, to a file that only root may read. And a trace of root that the attacker wants to read, or to lock.
+//! Files that harm who looks for names in them: functions inlined into each other without end, names without end, a
+//! section that inflates to gigabytes, and a link in the place of a compiler's map, to a file that only root may read. And a trace of root that the attacker wants to read, or to lock.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -7,7 +7,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ft_trace::convert::synthetic::program::{deep, exploding, named};
+use ft_trace::convert::synthetic::program::{deep, exploding, named, zeros};
 use ft_trace::tables::FrameRow;
 
 use crate::Attack;
@@ -23,8 +23,11 @@ const SECRET: &str = "secret";
 /// How long each function keeps a CPU: the agent takes some hundred samples meanwhile.
 const LONG: Duration = Duration::from_secs(1);
 
-/// What the agent may use of memory, KiB.
+/// What the agent may use of memory, KiB, and each process that it starts.
 const MODEST: u64 = 1 << 20;
+
+/// What a file of 100 KB inflates to.
+const LARGE: u64 = 3 << 30;
 
 pub(super) fn program(attacker: &Attacker) {
     let trace = Path::new(&attacker.socket).parent().expect("a trace");
@@ -39,8 +42,12 @@ pub(super) fn program(attacker: &Attacker) {
     let folder = tempfile::tempdir().expect("a folder");
     // With it their build ids would be there, too; who has none is known by its inode.
     let long = named(&vec![b'A'; 1 << 20]);
-    let files =
-        [("deep", deep(400_000)), ("mangled", named(exploding().as_bytes())), ("long", long)];
+    let files = [
+        ("deep", deep(400_000)),
+        ("mangled", named(exploding().as_bytes())),
+        ("long", long),
+        ("inflated", zeros(LARGE)),
+    ];
     for (name, content) in files {
         let path = folder.path().join(name);
         fs::write(&path, content).expect("a file");
@@ -65,7 +72,7 @@ fn test(stage: &Stage) {
     assert!(matches!(&warnings[..], [one] if one.contains("/deep")), "{warnings:?}");
     let frames = recorded.trace.rows::<FrameRow>().map(|row| row.expect("a row"));
     let frames: Vec<FrameRow> = frames.filter(|row| row.pid.0 == recorded.attacker).collect();
-    for name in ["deep", "mangled", "long"] {
+    for name in ["deep", "mangled", "long", "inflated"] {
         let its = |row: &&FrameRow| row.object.ends_with(&format!("/{name}"));
         let row = frames.iter().find(its).unwrap_or_else(|| panic!("no sample in {name}"));
         assert!(row.function.len() <= 4096, "{name}: {}", row.function.len());
@@ -74,4 +81,15 @@ fn test(stage: &Stage) {
     let secret = frames.iter().find(|row| row.function.contains("secret"));
     assert!(secret.is_none(), "{secret:?}");
     assert!(recorded.peak_kib < MODEST, "the agent has used {} KiB", recorded.peak_kib);
+    let of_children = most_of_children();
+    assert!(of_children < MODEST, "a process of the agent's has used {of_children} KiB");
+}
+
+/// What a process that this one has waited for, or that such a one has, has used of memory at most, KiB.
+fn most_of_children() -> u64 {
+    // SAFETY: all zeros are a value of it.
+    let mut usage = unsafe { std::mem::zeroed::<libc::rusage>() };
+    // SAFETY: writes to what it is.
+    assert_eq!(unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage) }, 0);
+    usage.ru_maxrss as u64
 }

@@ -1,7 +1,10 @@
 //! The attacks, one a file.
 
 mod compiled;
+mod cut;
 mod descriptors;
+mod disguised;
+mod elsewhere;
 mod execs;
 mod far_head;
 mod files;
@@ -18,10 +21,12 @@ mod registrations;
 mod reused;
 mod silent;
 mod sparse;
+mod split;
 mod stopped;
 mod threads;
 mod times;
 mod twice;
+mod unanswered;
 mod unborn;
 mod users;
 mod written;
@@ -51,12 +56,17 @@ pub(crate) const ALL: &[&Attack] = &[
     &reused::ATTACK,
     &users::ATTACK,
     &written::ATTACK,
+    &disguised::ATTACK,
+    &unanswered::ATTACK,
 ];
 
 /// Those that go on once more beside records of the kernel.
 pub(crate) const WITH_KERNEL: &[&Attack] = &[
     &far_head::ATTACK,
     &files::ATTACK,
+    &split::ATTACK,
+    &cut::ATTACK,
+    &elsewhere::ATTACK,
     &compiled::ATTACK,
     &fuse::ATTACK,
     &opened::ATTACK,

@@ -42,7 +42,11 @@ names! {
     "x.'; DROP VIEW threads; --\\",
     "x.\0%n%s{0}$(forged)`forged`",
     "x.\u{202e}\u{2028}\u{feff}\u{85}forged",
+    "x.\u{200b}zero\u{2066}gpj.exe\u{2069}",
 }
+
+/// Those of the names that nobody sees, and that turn others round.
+const UNSEEN: [char; 6] = ['\u{200b}', '\u{202e}', '\u{2028}', '\u{2066}', '\u{2069}', '\u{feff}'];
 
 fn program(attacker: &Attacker) {
     // SAFETY: no other thread of this process runs yet.
@@ -82,9 +86,9 @@ fn printed(stage: &Stage, command: &str, options: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
-/// A text does nothing to a terminal, and has no line that the agent has not written.
+/// A text does nothing to a terminal, has all its characters to be seen, in their order, and no line that the agent has not written.
 fn assert_plain(text: &str) {
-    let obeyed = |c: &char| c.is_control() && *c != '\n';
+    let obeyed = |c: &char| c.is_control() && *c != '\n' || UNSEEN.contains(c);
     assert_eq!(text.chars().find(obeyed), None, "{text:?}");
     let forged = text.lines().find(|line| line.trim_start().starts_with("forged"));
     assert_eq!(forged, None, "{text}");
@@ -109,4 +113,8 @@ fn test(stage: &Stage) {
     printed(stage, "report", &["--html", page.to_str().expect("a path")]);
     let page = fs::read_to_string(page).expect("a page");
     assert!(!page.contains("<attack"), "a name is an element of the page");
+    let line = page.lines().find(|line| line.contains(UNSEEN));
+    let hidden = line.and_then(|line| line.split(UNSEEN).next());
+    let before = hidden.map(|text| text.chars().rev().take(60).collect::<String>());
+    assert_eq!(before, None, "nobody sees what is behind this in the page, read backwards");
 }

@@ -57,8 +57,13 @@ pub(crate) fn build(programs: &Path, compression: Compression) -> Result<PathBuf
         tree.add(to, &files().join(from), mode)?;
     }
     let root = workspace::root();
-    for document in ["README.md", "docs/guide.md", "CHANGELOG.md", "SECURITY.md"] {
+    for document in ["README.md", "CHANGELOG.md", "SECURITY.md"] {
         tree.add(&format!("usr/share/doc/feather-trace/{document}"), &root.join(document), 0o644)?;
+    }
+    for page in fs::read_dir(root.join("docs")).context("docs cannot be listed")? {
+        let page = page?;
+        let to = format!("usr/share/doc/feather-trace/docs/{}", page.file_name().display());
+        tree.add(&to, &page.path(), 0o644)?;
     }
     let licence = read(&root.join("LICENSE-MIT"))?;
     let indented: Vec<String> = licence

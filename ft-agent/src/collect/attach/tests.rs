@@ -56,7 +56,7 @@ fn what_is_no_memory_is_refused_before_it_is_opened() {
     path(OFlags::RDONLY);
     assert!(events(&opened).is_ok_and(|bytes| bytes > 0), "what is opened is seen");
     let flags = MemfdFlags::ALLOW_SEALING | MemfdFlags::HUGETLB | MemfdFlags::HUGE_2MB;
-    let huge = memfd_create("feather-trace", flags).unwrap();
+    let huge = memfd_create("feather-trace", flags | MemfdFlags::CLOEXEC).unwrap();
     rustix::fs::ftruncate(&huge, 16 << 20).unwrap();
     fcntl_add_seals(&huge, SealFlags::from_bits_retain(SEALS)).unwrap();
     assert!(matches!(refusal(&huge), Refusal::HugePages));

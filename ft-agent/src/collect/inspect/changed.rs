@@ -15,6 +15,9 @@ use crate::clock::monotonic_ns;
 use crate::collect::outside::Site;
 
 /// Changed sites that one look names; further ones are one more.
+///
+/// Limit: further ones are one row with their number; no figure depends on it, as all mark the process alike.
+/// Shown by: `many_changed_sites_are_bounded_and_counted`.
 const MOST_NAMED: usize = 8;
 
 /// Bytes of memory that are read at once.
@@ -94,6 +97,11 @@ impl Watched {
                 was_on: was_on(site.address),
             })
             .collect();
+    }
+
+    /// Addresses of those that are triggers.
+    pub(super) fn triggers(&self) -> impl Iterator<Item = u64> {
+        self.sites.iter().filter(|site| site.sled.is_none()).map(|site| site.address)
     }
 
     /// Looks at the bytes of each.

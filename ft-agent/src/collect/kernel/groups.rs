@@ -58,7 +58,7 @@ impl Group {
     pub const ALL: &'static [Self] = Self::EVERY.split_last().expect("there are some").1;
 
     /// Those that a recording has unless told otherwise; the others cost where they are not asked for.
-    pub const DEFAULT: [Self; 3] = [Self::Sched, Self::Irq, Self::Task];
+    pub const DEFAULT: [Self; 5] = [Self::Sched, Self::Irq, Self::Task, Self::Stack, Self::Profile];
 
     /// The names of all of them, separated by commas.
     pub fn names() -> String {
@@ -365,8 +365,8 @@ mod tests {
 
     #[test]
     fn every_program_that_can_lose_something_is_here() {
-        // Counts are written by `sched_switch`, what a thread leaves under way by `sched_process_exit`.
-        let parts = ["cpu_count", "call_end", "fault_end"];
+        // Counts, sleeps and throttles are written by `sched_switch`, what a thread leaves under way by `sched_process_exit`.
+        let parts = ["cpu_count", "call_end", "fault_end", "sleep", "throttle"];
         for name in ft_ebpf::program::NAMES {
             let known = PROGRAMS.iter().map(|program| program.name);
             let known = known.chain(probes::PROGRAMS).chain(parts);

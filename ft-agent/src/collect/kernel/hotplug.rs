@@ -11,6 +11,10 @@ use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, bind, recvf
 const OF_THE_KERNEL: u32 = 1;
 
 /// Longest message: `UEVENT_BUFFER_SIZE` (include/linux/kobject.h), and what is before it.
+///
+/// Limit: cannot be reached: the kernel's own are at most 2048 (`UEVENT_BUFFER_SIZE`), and the CPU that went offline is
+/// named in the first ones.
+/// Shown by: `a_message_tells_of_a_cpu_that_went_offline_or_of_something_else`.
 const MAX_MESSAGE_BYTES: usize = 4096;
 
 /// A socket on which the kernel tells of devices that come and go (netlink(7)); none where nobody has to know, and where it may

@@ -29,6 +29,8 @@ pub(super) fn globals(btf: &Btf<'_>) -> Result<Vec<(&'static str, u32)>, KernelE
         // Moved in Linux 5.16.
         ("TASK_CPU", task("thread_info.cpu").or_else(|_| task("cpu"))?),
         ("TASK_STACK", task("stack")?),
+        ("TASK_LEADER", task("group_leader")?),
+        ("TASK_START", task("start_time")?),
         ("TASK_SIGNAL", task("signal")?),
         ("SIGNAL_LIVE", member("signal_struct", "live.counter")?),
         ("THREAD_STATUS", task("thread_info.status")?),
@@ -49,7 +51,15 @@ pub(super) fn globals(btf: &Btf<'_>) -> Result<Vec<(&'static str, u32)>, KernelE
         ("REGS_NUMBER", member("pt_regs", "orig_ax")?),
         ("SWITCH_HAS_STATE", u32::from(switch_has_state(btf)?)),
     ];
+    // `bpf_task_pt_regs`.
+    if version(&release()).is_some_and(|version| version >= (5, 15)) {
+        globals.push(("REGS_IP", member("pt_regs", "ip")?));
+        globals.push(("REGS_SP", member("pt_regs", "sp")?));
+        globals.push(("REGS_BP", member("pt_regs", "bp")?));
+    }
+    globals.push(("TASK_SLACK", task("timer_slack_ns").unwrap_or(0)));
     globals.extend(descriptor_globals(btf).into_iter().flatten());
+    globals.extend(quota_globals(btf).into_iter().flatten());
     Ok(globals)
 }
 
@@ -74,6 +84,34 @@ fn descriptor_globals(btf: &Btf<'_>) -> Option<[(&'static str, u32); 10]> {
             "DENTRY_NAME",
             member("dentry", "d_name.name").or_else(|| member("dentry", "__d_name.name"))?,
         ),
+    ])
+}
+
+/// The globals by which a quota of a cgroup is seen; a kernel can be built without them.
+fn quota_globals(btf: &Btf<'_>) -> Option<[(&'static str, u32); 16]> {
+    let member = |structure, path| btf.member_offset(structure, path);
+    Some([
+        ("TASK_QUEUE", member("task_struct", "se.cfs_rq")?),
+        ("TASK_PARENT", member("task_struct", "se.parent")?),
+        ("ENTITY_QUEUE", member("sched_entity", "cfs_rq")?),
+        ("ENTITY_PARENT", member("sched_entity", "parent")?),
+        // A part of a byte since Linux 6.18.
+        (
+            "QUEUE_THROTTLED",
+            member("cfs_rq", "throttled").or_else(|| member("cfs_rq", "throttled_clock"))?,
+        ),
+        ("QUEUE_THROTTLES", member("cfs_rq", "throttle_count")?),
+        ("QUEUE_HAS_QUOTA", member("cfs_rq", "runtime_enabled")?),
+        ("QUEUE_GROUP", member("cfs_rq", "tg")?),
+        ("GROUP_QUOTA", member("task_group", "cfs_bandwidth.quota")?),
+        ("GROUP_PERIOD", member("task_group", "cfs_bandwidth.period")?),
+        ("GROUP_CGROUP", member("task_group", "css.cgroup")?),
+        ("CGROUP_NODE", member("cgroup", "kn")?),
+        ("NODE_ID", member("kernfs_node", "id")?),
+        ("NODE_NAME", member("kernfs_node", "name")?),
+        // Since Linux 6.6, and 6.18.
+        ("QUEUE_THROTTLED_NS", member("cfs_rq", "throttled_clock_self_time").unwrap_or(0)),
+        ("TASK_THROTTLED", member("task_struct", "throttled").unwrap_or(0)),
     ])
 }
 

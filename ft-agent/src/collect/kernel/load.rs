@@ -21,7 +21,7 @@ use super::{
     observed::Observed,
     on_cpus::OnCpus,
     probes, rights,
-    ring_buffers::RingBuffers,
+    ring_buffers::{Plan, RingBuffers},
     sections, unreturned,
 };
 use crate::cpus;
@@ -75,7 +75,8 @@ impl Kernel {
             missing.extend(lacks);
         }
         let _memlock = rights::Memlock::raise();
-        let mut ebpf = load_object(options, own_only, &btf, &aya_btf)?;
+        let plan = Plan::of_machine(options.ring_bytes, options.most_ring_buffers);
+        let mut ebpf = load_object(options, &plan, own_only, &btf, &aya_btf)?;
         let probe_programs = match options.probes.is_empty() {
             true => None,
             false => probes::load(OBJECT, &mut ebpf)?,
@@ -83,8 +84,7 @@ impl Kernel {
         let observed = Observed::new(ebpf.map("OBSERVED"))
             .map_err(|source| KernelError::Map { map: "OBSERVED", source })?;
         let records = ebpf.map_mut("RECORDS").ok_or_else(|| no_map("RECORDS"))?;
-        let ring_buffers =
-            RingBuffers::new(records, options.ring_bytes, options.most_ring_buffers)?;
+        let ring_buffers = RingBuffers::new(records, plan)?;
         let followed = cpus::online();
         cpu_counters::open(&ebpf, &options.counters, &followed)?;
         let losses = LostRecords::new(take_map(&mut ebpf, "LOSS")?);
@@ -203,6 +203,7 @@ fn kept(options: &KernelOptions) -> u32 {
 
 fn load_object(
     options: &KernelOptions,
+    plan: &Plan,
     own_only: bool,
     btf: &Btf<'_>,
     aya_btf: &AyaBtf,
@@ -217,6 +218,7 @@ fn load_object(
     }
     globals.push(("SYSTEM_WIDE", u32::from(options.system_wide)));
     globals.push(("AGENT", std::process::id()));
+    globals.push(("RING_MARK", plan.mark()));
     let locks = |group: &Group| matches!(group, Group::Lock | Group::Section);
     globals.push(("LOCKS", u32::from(options.groups.iter().any(locks))));
     globals.push(("KEPT", kept(options)));

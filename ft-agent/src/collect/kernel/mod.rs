@@ -27,7 +27,7 @@ mod ring_buffers;
 mod sections;
 mod unreturned;
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use aya::{
@@ -45,6 +45,7 @@ pub use self::{
     groups::{Group, Missing, UnknownGroup},
     loss::{KernelLoss, LossCause},
     probes::ProbeCost,
+    rights::usual_groups,
 };
 use self::{
     groups::Program,
@@ -66,12 +67,23 @@ use ft_trace::spool::frame::kernel_record_len;
 use ft_user::layout::Counter;
 
 /// Longest record; [`Kernel::drain`] takes no more unless there is room for one of these.
-const MAX_RECORD_BYTES: usize = size_of::<Chain>() + 8 * (Chain::MAX_USER + Chain::MAX_KERNEL);
+///
+/// Limit: cannot be reached: the longest call chain, 64 frames of a round; a longer one is damaged and counted.
+/// Shown by: `what_is_unknown_or_cut_ends_its_frame`.
+const MAX_RECORD_BYTES: usize = size_of::<Chain>() + Chain::MAX_TAIL;
 
 /// A CPU that comes takes events within so many calls of [`Kernel::follow_cpus`].
+///
+/// Limit: the agent says on stderr that this CPU is not recorded as the others, and goes on trying; the trace does not
+/// say so.
+/// Shown by: not shown: it takes a kernel that refuses one CPU.
 const REFUSALS: u32 = 10;
 
 /// How long programs that have begun when the recording ends are given to end.
+///
+/// Limit: what one of them does later, which would be preempted or held up by the host for so long, can be missing at
+/// the end.
+/// Shown by: `no_call_is_lost_between_the_rings_and_what_is_under_way`.
 const IN_FLIGHT: Duration = Duration::from_micros(200);
 
 /// What to watch.
@@ -117,7 +129,7 @@ impl Default for KernelOptions {
             cgroup: None,
             ring_bytes: ring_buffers::usual_bytes(),
             stack_min_ns: 100_000,
-            sample_hz: 997,
+            sample_hz: 97,
             most_ring_buffers: u32::MAX,
             most_under_way: None,
             preempted_softirqs: false,
@@ -244,6 +256,12 @@ impl Kernel {
     /// Whether the process is observed.
     pub fn is_observed(&self, pid: u32) -> bool {
         self.system_wide || self.observed.contains(pid)
+    }
+
+    /// Buffers that have something new to be read when they have come to be an eighth full, or when addresses are of a process that has
+    /// begun just now.
+    pub fn ring_buffers(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.ring_buffers.descriptors()
     }
 
     /// Appends the records that have been written since, unparsed, up to `max_bytes` of them: in a pass over all ring

@@ -1,4 +1,5 @@
 //! The set of observed processes, shared with the programs: a byte for each process id.
+//! A wake-up looks at it with one load, and the set is never full.
 
 use std::os::fd::AsFd;
 use std::ptr::{self, NonNull};

@@ -58,14 +58,20 @@ pub(super) fn are_lent() -> bool {
     secure && !geteuid().is_root()
 }
 
+/// Groups with chains of the kernel, its locks and who takes them: addresses that it hides from users (kptr_restrict).
+const HIDDEN: [Group; 4] = [Group::Lock, Group::Stack, Group::Profile, Group::Section];
+
+/// The groups that a recording has unless told otherwise: [`Group::DEFAULT`], without those that a user may not see who was lent the
+/// capabilities.
+pub fn usual_groups() -> Vec<Group> {
+    let is_lent = are_lent();
+    Group::DEFAULT.into_iter().filter(|group| !is_lent || !HIDDEN.contains(group)).collect()
+}
+
 /// Checks that no more is asked for than a user may see who was lent the capabilities.
 pub(super) fn check_lent(options: &KernelOptions) -> Result<(), KernelError> {
-    // Chains of the kernel, its locks and who takes them are addresses that it hides from users (kptr_restrict).
-    let hidden: Vec<&str> = [Group::Lock, Group::Stack, Group::Profile, Group::Section]
-        .into_iter()
-        .filter(|group| options.groups.contains(group))
-        .map(|group| group.name())
-        .collect();
+    let hidden = HIDDEN.iter().filter(|group| options.groups.contains(group));
+    let hidden: Vec<&str> = hidden.map(|group| group.name()).collect();
     let what = match () {
         () if options.system_wide => "-a records processes of others".to_owned(),
         () if options.cgroup.is_some() => "--cgroup may record processes of others".to_owned(),
@@ -133,7 +139,8 @@ mod tests {
     #[test]
     fn who_was_lent_the_capabilities_sees_no_more_of_others_than_before() {
         let check = |change: fn(&mut KernelOptions), expected: Option<&str>| {
-            let mut options = KernelOptions::default();
+            let groups = vec![Group::Sched, Group::Irq, Group::Task];
+            let mut options = KernelOptions { groups, ..KernelOptions::default() };
             change(&mut options);
             let said = check_lent(&options).err().map(|error| error.to_string());
             let expected = expected.map(|what| format!("{what}, which this program may not for a user who only has its rights; leave it out, or run with sudo"));

@@ -5,8 +5,17 @@
 //! buffer of its own, in the memory of its node; or some neighbours share one, where there is too little memory to be divided
 //! further. The map `RECORDS` tells each CPU its buffer: which numbers there are does not matter, and a CPU that comes later
 //! shares one with another.
+//!
+//! One thread empties all of them. Several would have to agree on when a segment of the spool ends, and a loss would have several
+//! places. A record takes some 80 ns from its buffer to the spool, so a fifth of a thread is enough for 128 CPUs with a million
+//! switches a second; that is a calculation (`tests/benches/README.md`), not measured on such a machine.
 
-use std::{cmp::Reverse, collections::BTreeMap, io, os::fd::OwnedFd};
+use std::{
+    cmp::Reverse,
+    collections::BTreeMap,
+    io,
+    os::fd::{AsFd as _, BorrowedFd, OwnedFd},
+};
 
 use aya::maps::{ArrayOfMaps, Map, MapData, RingBuf, ring_buf::RingBufItem};
 use aya_obj::generated::{bpf_cmd, bpf_map_type};
@@ -15,6 +24,9 @@ use super::{KernelError, bpf};
 use crate::{collect::user::FULL, cpus};
 
 /// No buffer is smaller when there are several: 10,000 switches, or 11 ms of a million records a second of one CPU.
+///
+/// Limit: CPUs that are neighbours share a buffer; what has no room in it is counted in `loss`.
+/// Shown by: `neighbours_share_a_buffer_when_there_is_not_enough_for_all`, `many_cpus_have_more_memory`.
 const LEAST_BYTES: u32 = 1 << 20;
 
 /// All buffers together, unless there are so many CPUs that each has the least: what perf and LTTng take for a CPU.
@@ -46,14 +58,8 @@ pub(super) struct RingBuffer {
 }
 
 impl RingBuffers {
-    /// Makes at most `most` buffers of `bytes` together, a power of two, and tells each CPU its own by way of `records`.
-    pub(super) fn new(
-        records: &mut Map,
-        bytes: u32,
-        most: u32,
-    ) -> Result<RingBuffers, KernelError> {
-        let most = most.min(bytes / LEAST_BYTES);
-        let plan = Plan::new(bytes, most, cpus::online(), &cpus::possible(), &cpus::nodes());
+    /// Makes the buffers, and tells each CPU its own by way of `records`.
+    pub(super) fn new(records: &mut Map, plan: Plan) -> Result<RingBuffers, KernelError> {
         let map = |source| KernelError::Map { map: "RECORDS", source };
         let make = |&node| RingBuffer::new(plan.bytes, node);
         let buffers = plan.nodes.iter().map(make).collect::<Result<Vec<_>, _>>()?;
@@ -62,6 +68,11 @@ impl RingBuffers {
             of_cpus.set(cpu, &buffers[at].records, 0).map_err(map)?;
         }
         Ok(RingBuffers { buffers, current: 0 })
+    }
+
+    /// What each is waited for by.
+    pub(super) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.buffers.iter().map(|buffer| buffer.records.as_fd())
     }
 
     /// How many entries `RECORDS` needs: CPUs are told apart by their numbers.
@@ -104,13 +115,11 @@ impl RingBuffer {
     /// The next record of this visit. It ends when all is taken that can have been there at its begin, so that whoever
     /// writes without end keeps no other buffer waiting.
     pub(super) fn next(&mut self) -> Option<RingBufItem<'_>> {
-        /// Of the kernel, before each record (`BPF_RINGBUF_HDR_SZ`, include/uapi/linux/bpf.h).
-        const HEADER: usize = 8;
         if self.taken >= self.bytes {
             return None;
         }
         let record = self.records.next()?;
-        self.taken += HEADER + record.len().next_multiple_of(8);
+        self.taken += ft_ebpf::ring_bytes(record.len());
         Some(record)
     }
 
@@ -121,7 +130,7 @@ impl RingBuffer {
 
 /// Which CPU writes where.
 #[derive(Debug, PartialEq, Eq)]
-struct Plan {
+pub(super) struct Plan {
     /// Size of each buffer.
     bytes: u32,
     /// The node of each.
@@ -131,6 +140,17 @@ struct Plan {
 }
 
 impl Plan {
+    /// At most `most` buffers of `bytes` together, a power of two, for the CPUs of this machine.
+    pub(super) fn of_machine(bytes: u32, most: u32) -> Plan {
+        let most = most.min(bytes / LEAST_BYTES);
+        Plan::new(bytes, most, cpus::online(), &cpus::possible(), &cpus::nodes())
+    }
+
+    /// How many bytes are in a buffer when the agent is woken.
+    pub(super) fn mark(&self) -> u32 {
+        self.bytes / 8
+    }
+
     /// Divides `bytes` among at most `most` buffers, without a rest; neighbours of a node share one where not all CPUs have
     /// their own.
     fn new(

@@ -1,4 +1,31 @@
 //! What has begun and not ended: what the programs keep of it is what would be recorded.
+//!
+//! It is kept by the number of the thread and not in the task's storage (`BPF_MAP_TYPE_TASK_STORAGE`, 5.11): that cannot be walked,
+//! so the end of a recording would need an iterator program or a pidfd of each thread (6.9), and 5.10 the tables as well. A number is
+//! as good where each of its changes is seen (`number.rs` of the programs), and a call returns only from the process that entered it.
+//!
+//! A recording ends in the kernel first: what returned between two readings, of the rings and of these tables, would be in neither.
+//! So a byte that all programs read says that nothing is recorded any more.
+//!
+//! # What the kernel does with calls and numbers of threads
+//!
+//! Linux 5.10 to 7.3: kernel/entry/common.c, fs/exec.c, kernel/exit.c. `tests/kernel_programs/under_way.rs` does exec, exit, seccomp
+//! and calls of 32 bits.
+//!
+//! | what | tracepoints of calls | thread, and its state | what is recorded |
+//! |---|---|---|---|
+//! | a new thread, a child | its first is a return | `sched_process_fork` before it runs | `return`; whatever was kept of its number goes |
+//! | `execve` by the first thread | entry, return | the same | whole |
+//! | `execve` by another thread | entry under its number, return under the first one's, which has exited before | `sched_process_exec` has both numbers; no switch between them | whole, under the former number, whose thread ends there; a `return` of the latter, whose thread begins there |
+//! | `exit`, a deadly signal | entry without return, or none | `sched_process_exit`; since 6.16 before the memory is given back, so page faults follow it; the last switch is in `X` | `entry`, until then |
+//! | denied by seccomp (error, trap, a tracer's choice), or emulated by a tracer (`PTRACE_SYSEMU`) | return without entry | runs on | whole, of no length, once the thread was seen between two calls; the first return of a thread stays one that was under way |
+//! | `SECCOMP_RET_USER_NOTIF` | return without entry, or both if the supervisor lets it go on | sleeps before the entry | the sleep is outside of calls |
+//! | dispatched to user space (`PR_SET_SYSCALL_USER_DISPATCH`), killed by seccomp | none | a signal | nothing |
+//! | stopped by a tracer at a call | the stops lie before the entry and behind the return | `t` | outside of the call |
+//! | interrupted by a signal without a handler | return with -516, then `restart_syscall`, entry and return | | two rows, one wait |
+//! | frozen by the freezer of cgroup version 1, or for suspend | none | until 6.0 `D`, since 6.1 a bit of its own (0x8000), shown as `D`; version 2 sleeps in `S` | blocked |
+//! | a call of 32 bits | both, with numbers of that ABI | | with the name in that ABI |
+//! | work that a call leaves behind (the last `close` of a file) | behind the return | runs | outside of the call |
 
 use std::mem::offset_of;
 
@@ -15,7 +42,7 @@ pub(super) const WAITS: &str = "WAITS";
 /// The map that has where threads were.
 pub(super) const PLACES: &str = "PLACES";
 
-/// The map that has it where entries must be made beforehand, and how many: 13 MiB.
+/// The map that has it where entries must be made beforehand, and how many: 45 MiB.
 pub(super) const PLACES_MADE: &str = "PLACES_MADE";
 pub(super) const MADE: u32 = 8192;
 
@@ -23,9 +50,12 @@ pub(super) const MADE: u32 = 8192;
 /// for their return, and of softirqs that can be preempted.
 pub(super) const TABLES: [&str; 6] = ["FUTEX_CALLS", WAITS, "CALLS", "FAULTS", PLACES, "SOFTIRQS"];
 
+/// What the programs keep behind the room for a chain (`Place`, ft-ebpf/programs/src/chain.rs).
+const OWN_BYTES: usize = size_of::<u64>();
+
 /// A wait with room for its chain, as the programs keep it.
 const WAIT_BYTES: usize =
-    size_of::<Contention>() + size_of::<u64>() * (Chain::MAX_USER + Chain::MAX_KERNEL);
+    size_of::<Contention>() + size_of::<u64>() * (Chain::MAX_USER + Chain::MAX_KERNEL) + OWN_BYTES;
 
 /// What one of the maps holds: by thread, or by lock and waiter.
 pub(super) struct Kept {
@@ -44,8 +74,7 @@ pub(super) struct Until {
 }
 
 /// A place with room for its chain, as the programs keep it.
-const PLACE_BYTES: usize =
-    size_of::<Chain>() + size_of::<u64>() * (Chain::MAX_USER + Chain::MAX_KERNEL);
+const PLACE_BYTES: usize = size_of::<Chain>() + Chain::MAX_TAIL + OWN_BYTES;
 
 /// All of them.
 pub(super) const UNDER_WAY: [Kept; 5] = [
@@ -93,7 +122,7 @@ pub(super) const UNDER_WAY: [Kept; 5] = [
         append: |map, until, out| {
             for mut place in records::<u32, PLACE_BYTES>(map)? {
                 // The kernel's addresses are taken when it comes back: those are of the time before.
-                place[offset_of!(Chain, kernel)..size_of::<Chain>()].fill(0);
+                place[offset_of!(Chain, kernel)..][..size_of::<i32>()].fill(0);
                 append_until(&place, until, out, |place: Chain| {
                     let away = until.ns.saturating_sub(place.left_ts);
                     place.left_ts != 0 && away >= until.stack_min_ns

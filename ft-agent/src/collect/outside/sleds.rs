@@ -12,6 +12,8 @@ use ft_user::site;
 use super::{Left, Object, Read, Site, inside, string};
 
 /// Most tables of an object that are looked at; usual is one.
+///
+/// Limit: as `MAX_SITES` of `outside.rs`.
 const MAX_TABLES: usize = 4;
 
 /// Entries that are read at once.

@@ -17,6 +17,9 @@ pub use error::ProbeError;
 
 /// Functions, and pairs of marks, in a recording: before Linux 6.6, each takes two events of perf and as many descriptors, and
 /// some ms at the start and the end.
+///
+/// Limit: the recording is refused, with the remedy.
+/// Shown by: `functions_are_found_by_name_and_by_glob_once`.
 pub const MAX_PROBED: usize = 64;
 
 /// What is probed.

@@ -15,6 +15,8 @@ use ft_trace::tables::{LossOrigin, LossReason};
 
 /// Names of triggers that are kept of a process: twice what a directory holds. What is beyond cannot be switched from
 /// outside; it is recorded all the same.
+///
+/// Limit: as `MAX_REPLY_BYTES` of `socket.rs`.
 const MAX_TRIGGER_BYTES: usize = 2 * DIR_BYTES as usize;
 
 /// The head of an entry: its kind and its size.

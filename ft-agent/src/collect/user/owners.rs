@@ -12,9 +12,14 @@ use crate::collect::discover::{self, Identity};
 use crate::collect::work::{self, Work};
 
 /// How long it is believed who has a number, ns.
+///
+/// Limit: as `MAX_KNOWN`.
 pub(super) const BELIEVED_NS: i64 = 1_000_000_000;
 
 /// Numbers that are remembered of one process. One that names more has them looked up again.
+///
+/// Limit: nothing: they are looked up again.
+/// Shown by: `of_more_numbers_than_are_remembered_each_is_found`.
 const MAX_KNOWN: usize = 1 << 16;
 
 /// The process in which each thread was last seen. Shared by all sources of a recording; at most one entry for each

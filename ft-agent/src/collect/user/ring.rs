@@ -21,9 +21,19 @@ use ft_trace::tables::{LossOrigin, LossReason};
 pub(super) const FRAME_SLOTS: u64 = 1 << 12;
 
 /// What makes up a ring that was filled as fast as it was copied: so much is copied of one at once.
+///
+/// Limit: in a look the rest is left for the next one; in the last look it is a row of `loss`, *not read at the end*,
+/// and the process is named in a warning.
+/// Shown by: `the_last_look_is_work_like_others_and_has_an_end`.
 const RINGS_AT_ONCE: u64 = 2;
 
 /// For how long a write is waited for behind which its thread has written on, unless a quarter of the ring is behind it.
+///
+/// Limit: it is passed over and counts once as lost (*slots never committed*), within the time in which it was begun;
+/// what comes behind it is recorded. Goes on late, it is left out. A row of adjacent ones that had not said yet how
+/// long they are counts as one for each 13 slots.
+/// Shown by: `an_event_that_was_left_costs_itself_alone`, `a_write_that_was_passed_over_may_go_on_late`,
+/// `an_event_that_was_left_is_passed_over_and_counted_once`.
 const PATIENCE_NS: i64 = 1_000_000_000;
 
 /// Which look at a ring it is.

@@ -19,6 +19,10 @@ use ft_trace::spool::WriteError;
 use ft_trace::spool::frame::{Frame, Slots};
 
 /// Slots that are copied before any is written: 8 MiB, all of a ring of the default size.
+///
+/// Limit: of a larger ring, or where the agent gets no CPU, the thread may overwrite slots before they are copied: the
+/// newest that can be had are copied. A ring of a living thread that gave nothing is named in a warning.
+/// Shown by: `a_snapshot_of_a_thread_that_never_pauses_has_half_of_its_ring`.
 const COPIED_AT_ONCE: usize = 1 << 18;
 
 /// How far ahead of the thread that has overwritten the next slot the copy goes on, slots; and how much further each time.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use ft_agent::cpus;
 use ft_agent::record::Reader;
 use ft_report::units;
 use ft_user::layout::{COUNTERS, Counter};
@@ -22,6 +23,16 @@ pub(super) fn on_full(text: &str) -> std::result::Result<OnFull, String> {
         _ => return Err(format!("'{text}' is neither discard nor wait nor wait=TIME")),
     };
     Ok(OnFull(wait))
+}
+
+/// The numbers after `--agent-cpus`.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Cpus(pub(super) Vec<u32>);
+
+/// Reads a list like `0,2-3`.
+pub(super) fn list_of_cpus(text: &str) -> std::result::Result<Cpus, String> {
+    let listed = cpus::parse_strictly(text);
+    listed.map(Cpus).ok_or_else(|| format!("'{text}' is no list of CPUs, such as 0,2-3"))
 }
 
 /// Reads a name after `--counter`.

@@ -14,12 +14,23 @@ use crate::collect::discover::Identity;
 use crate::collect::inspect::{Found, Inspected};
 use crate::collect::shares::Place;
 
+/// Who knows of a socket at which processes register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Door {
+    /// The recorded command, and what it has started: by `FT_SOCKET`.
+    Command,
+    /// Everybody.
+    Default,
+}
+
 /// A process that wants to be recorded. Dropped without an answer, it closes the connection: the process
 /// enables nothing.
 #[derive(Debug)]
 pub struct Registration {
     /// Who it is, by the kernel's account.
     pub identity: Identity,
+    /// Where it has registered.
+    pub door: Door,
     /// What it passed; not checked yet.
     pub memfd: OwnedFd,
     /// It waits for an answer, half a second or more; a forked child does not.

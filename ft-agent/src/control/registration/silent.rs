@@ -10,6 +10,8 @@ use crate::collect::peer::Peer;
 use crate::collect::shares::Shares;
 
 /// Silent connections of one process.
+///
+/// Limit: as `MAX_SOURCES` of `arrivals.rs`.
 pub(super) const MAX_OF_PROCESS: usize = 8;
 
 /// Who has not spoken yet.

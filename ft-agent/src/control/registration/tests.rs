@@ -11,6 +11,7 @@ use rustix::net::{RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlag
 use super::super::{handle, run};
 use super::silent::MAX_OF_PROCESS;
 use super::*;
+use crate::threads::Bell;
 
 fn client(path: &Path) -> OwnedFd {
     let socket =
@@ -36,12 +37,13 @@ impl Fixture {
     fn with(intake: Arc<Intake>) -> Fixture {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("agent.sock");
-        intake.wake(std::thread::current());
+        // Who waits here looks every 10 ms.
+        intake.wake(Bell::new().unwrap());
         let listener = listener(&path).unwrap();
         let (over, is_over) = oneshot::channel();
         let serving = intake.clone();
         let serve = async {
-            let server = Server::new(vec![listener], serving).unwrap();
+            let server = Server::new(vec![(listener, Door::Default)], serving).unwrap();
             let _ = is_over.await;
             server.finish().await;
         };
@@ -144,7 +146,10 @@ fn who_has_spoken_before_the_end_is_served() {
     let clients: Vec<_> = (0..MAX_OF_PROCESS + 8).map(|_| client(&path)).collect();
     clients[1..].iter().for_each(send_hello);
     let intake = intake(1 << 16);
-    run(async { Server::new(vec![listener], intake.clone()).unwrap().finish().await }).unwrap();
+    run(async {
+        Server::new(vec![(listener, Door::Default)], intake.clone()).unwrap().finish().await
+    })
+    .unwrap();
     let arrivals = std::iter::from_fn(|| intake.pop());
     let registrations = arrivals.filter(|it| matches!(it, Arrival::Registration(_)));
     assert_eq!(registrations.count(), clients.len() - 1);

@@ -6,13 +6,20 @@ use super::{ARRIVALS, Collected, Collector};
 use crate::clock;
 use crate::collect::kernel::Kernel;
 use crate::record::{Closed, Wish, host};
+use crate::threads::Pause;
 use ft_trace::spool::WriteError;
 use ft_trace::spool::frame::{End, Frame};
 
 /// How long the end waits for the last looks, and for sites to be switched off.
+///
+/// Limit: what was mapped since the look before may have no names, and what was switched on from outside may stay on;
+/// events are read all the same.
+/// Shown by: not shown: it takes processes that cannot be looked at within a second.
 const LAST_LOOKS: Duration = Duration::from_secs(1);
 
 /// From round to round meanwhile, unless something arrives.
+///
+/// Limit: as `LAST_LOOKS`.
 const LAST_ROUNDS: Duration = Duration::from_millis(1);
 
 impl Collector {
@@ -21,6 +28,7 @@ impl Collector {
         mut self,
         reason: String,
         exit_code: Option<i32>,
+        pause: &mut Pause,
     ) -> Result<Collected, WriteError> {
         // Who has registered by now is recorded, however many they are.
         while self.welcome(Instant::now() + ARRIVALS)? {}
@@ -30,7 +38,7 @@ impl Collector {
         // Of those that end meanwhile nothing is left to look at.
         while self.sources.iter().any(|recorded| !recorded.is_done) && Instant::now() < until {
             self.round()?;
-            std::thread::park_timeout(LAST_ROUNDS);
+            pause.wait(LAST_ROUNDS);
         }
         // What one user's processes have left delays the kernel's records, and those of others, by one share at most.
         while !self.sources.is_empty() {

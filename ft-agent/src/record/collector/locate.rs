@@ -1,13 +1,13 @@
 //! Processes of which addresses are recorded: looked at while they run, so that the addresses can be named.
 //!
-//! A process is looked at when its first address is drained, when it has executed another program, and every second while
-//! there are addresses of it. Of one that has ended by then nothing is known: its addresses have no names, which the
-//! report says.
+//! A process is looked at when its first address is drained and when it has executed another program: soon again then, for its
+//! loader may not have come to all libraries, later less often, down to every second, while there are addresses of it. Of one that has
+//! ended by then nothing is known: its addresses have no names, which the report says.
 
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::Collector;
 use super::looks::LOOKS;
@@ -16,14 +16,33 @@ use crate::collect::inspect::Inspected;
 use crate::collect::kernel::Kernel;
 
 /// Processes that are kept for the next look, about; then those are forgotten of which there were no addresses lately.
+///
+/// Limit: addresses of further ones have no names, and the report states their share.
+/// Shown by: `processes_that_are_looked_at_are_bounded`.
 const MAX_LOCATED: usize = 4096;
 
 /// Looks that one round gives away, at most: addresses of the others come again.
+///
+/// Limit: as `MAX_LOCATED`.
 const LOCATED_AT_ONCE: usize = 64;
 
-/// Processes, by number: what was recorded of them, which they are, and when they are looked at again.
+/// From the first look at a process to the second one; each further distance is twice the last one, up to [`LOOKS`].
+const SECOND_LOOK: Duration = Duration::from_millis(8);
+
+/// Processes, by number.
 #[derive(Debug, Default)]
-pub(super) struct Located(HashMap<u32, (Arc<Inspected>, Life, Instant)>);
+pub(super) struct Located(HashMap<u32, Known>);
+
+/// A process that was looked at.
+#[derive(Debug)]
+struct Known {
+    subject: Arc<Inspected>,
+    life: Life,
+    /// When it is looked at again.
+    next: Instant,
+    /// From the last look to that one.
+    distance: Duration,
+}
 
 /// What distinguishes a process from those that have its number before and after it: its user, and when it began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,22 +74,27 @@ impl Located {
     ) {
         let located = &mut self.0;
         if located.len() > MAX_LOCATED {
-            located.retain(|_, (.., next)| *next > now);
+            located.retain(|_, known| known.next > now);
         }
         let mut left = LOCATED_AT_ONCE;
         for pid in processes {
-            let due = located.get(&pid).is_none_or(|(.., next)| *next <= now);
+            let due = located.get(&pid).is_none_or(|known| known.next <= now);
             if !due || left == 0 || located.len() > 2 * MAX_LOCATED {
                 continue;
             }
             left -= 1;
             let Some(life) = life(pid) else { continue };
-            let known = located.get(&pid).filter(|(_, before, _)| *before == life);
-            let known = known.map(|(subject, ..)| subject.clone());
-            let anew = || i32::try_from(pid).map(|pid| Arc::new(Inspected::new(pid, life.user)));
-            let Ok(subject) = known.map_or_else(anew, Ok) else { continue };
+            let known = located.get(&pid).filter(|known| known.life == life);
+            let (subject, distance) = match known {
+                Some(known) => (known.subject.clone(), LOOKS.min(2 * known.distance)),
+                None => {
+                    let Ok(number) = i32::try_from(pid) else { continue };
+                    (Arc::new(Inspected::new(number, life.user)), SECOND_LOOK)
+                }
+            };
             if locate(&subject) {
-                located.insert(pid, (subject, life, now + LOOKS));
+                let next = now + distance;
+                located.insert(pid, Known { subject, life, next, distance });
             }
         }
     }
@@ -116,6 +140,18 @@ mod tests {
         let second = looked_at(1, 11, 2);
         assert!(!Arc::ptr_eq(&first, &second), "it began later");
         assert!(!Arc::ptr_eq(&second, &looked_at(2, 11, 3)), "it is another user's");
+    }
+
+    #[test]
+    fn a_process_is_looked_at_less_and_less_often() {
+        let (mut located, begin) = (Located::default(), Instant::now());
+        let ms = Duration::from_millis;
+        let is_due = |located: &mut Located, at| look(located, 7..8, begin + ms(at)) == 1;
+        let due: Vec<u64> = (0..4100).filter(|&at| is_due(&mut located, at)).collect();
+        assert_eq!(due, [0, 8, 24, 56, 120, 248, 504, 1016, 2016, 3016, 4016]);
+        // Another program has to load its libraries, too.
+        located.0.remove(&7);
+        assert!(is_due(&mut located, 4100) && is_due(&mut located, 4108));
     }
 
     #[test]

@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use super::processes::MAX_SITE_NAMES;
 use super::{Collector, Recorded};
-use crate::collect::inspect::{Changed, ChangedSite, Found, Inspected};
+use crate::clock::monotonic_ns;
+use crate::collect::inspect::{Changed, ChangedSite, Found};
 use ft_trace::spool::WriteError;
 use ft_trace::spool::frame::{Frame, Loss, Refused};
 use ft_trace::tables::LossOrigin;
@@ -12,6 +13,10 @@ use ft_user::glob;
 
 /// From look to look at a process: how long the sites of a new library stay off.
 pub(super) const LOOKS: Duration = Duration::from_secs(1);
+
+/// Why a process has switched off its sites.
+const STOOD_STILL: &str = "the agent stood still for some seconds, so the process switched its sites off until it went on; let the agent have \
+                           its CPU and its disk, and do not stop it";
 
 /// What was changed, and what to do about it.
 fn reason(sites: &[ChangedSite], others: usize) -> String {
@@ -26,6 +31,9 @@ fn reason(sites: &[ChangedSite], others: usize) -> String {
 }
 
 /// Processes that one round has looked at, at most.
+///
+/// Limit: nothing: the others have their turn in the next one.
+/// Shown by: no figure: their turn comes.
 const LOOKS_AT_ONCE: usize = 16;
 
 impl Collector {
@@ -39,13 +47,7 @@ impl Collector {
             let (number, subject) = (recorded.source.number(), &recorded.subject);
             let globs = self.globs.clone();
             let given = if self.is_ending {
-                let last = move |subject: &Inspected, files: &_| {
-                    // First: a site that is off misses nothing.
-                    let found = subject.look_for(files, &globs);
-                    subject.disable();
-                    found
-                };
-                self.intake.look(number, subject, last)
+                self.intake.look(number, subject, move |s, files| s.look_last(files, &globs))
             } else if recorded.is_to_be_enabled {
                 let triggers = recorded.source.triggers().to_vec();
                 self.intake.look(number, subject, move |s, _| s.enable(&triggers, &globs))
@@ -65,6 +67,32 @@ impl Collector {
         }
     }
 
+    /// Says that sites stay on. Has those switched on again that a process has switched off because that was not said in time.
+    pub(super) fn extend_leases(&mut self) {
+        let before_ns = std::mem::replace(&mut self.leases_ns, monotonic_ns());
+        for recorded in &mut self.sources {
+            if !recorded.source.extend_lease() && !self.is_ending {
+                recorded.source.wait_when_full(self.full_wait);
+                recorded.source.count_with_events(self.counting);
+                recorded.taken_back_ns.get_or_insert(before_ns);
+                recorded.enable_from_outside();
+            }
+        }
+    }
+
+    /// Says that events of a process are missing which had switched off its sites, once these are on again or it is the end.
+    pub(super) fn tell_taken_back(&mut self, recorded: &mut Recorded) -> Result<(), WriteError> {
+        let Some(from) = recorded.taken_back_ns.take() else { return Ok(()) };
+        let identity = recorded.source.identity();
+        let (origin, pid) = (LossOrigin::Site.word().into(), identity.pid);
+        let (what, to) = ("all that were on for the recording".into(), monotonic_ns());
+        let loss = Loss { origin, what, cpu: -1, pid, tid: -1, from, to, ..Loss::default() };
+        self.writer.push(&Frame::Loss(loss))?;
+        let has_lost = Refused { is_recorded: true, has_lost: true, ..Refused::default() };
+        self.refuse_as(identity, "lease", STOOD_STILL, has_lost);
+        Ok(())
+    }
+
     /// What a look at a process has found.
     pub(super) fn found(&mut self, number: u32, mut found: Found) -> Result<(), WriteError> {
         let at = self.sources.iter().position(|recorded| recorded.source.number() == number);
@@ -73,6 +101,9 @@ impl Collector {
         let mut recorded = self.sources.swap_remove(at);
         recorded.subject.end();
         recorded.is_done = recorded.is_last;
+        if !recorded.is_to_be_enabled {
+            self.tell_taken_back(&mut recorded)?;
+        }
         if found.left {
             let unfinished = self.close_source(recorded, true)?;
             self.sources.extend(unfinished);

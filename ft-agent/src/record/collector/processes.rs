@@ -6,11 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
-use super::{Attached, Collector, Recorded};
-use crate::clock::monotonic_ns;
+use super::{Attached, Collector, Recorded, Scope};
+use crate::clock::{monotonic_ns, read_tsc};
 use crate::collect::arrivals::Arrival;
 use crate::collect::attach::{Memory, Refusal};
-use crate::collect::cgroup::Cgroup;
 use crate::collect::discover::{self, Identity};
 use crate::collect::inspect::{Found, Inspected};
 use crate::collect::shares::Place;
@@ -21,13 +20,19 @@ use crate::record::RecordError;
 use crate::record::notice::Notice;
 use ft_trace::spool::WriteError;
 use ft_trace::spool::frame::{Frame, Process, Refused, Thread};
+use ft_user::layout::lease;
 use ft_user::patch::PatchError;
 
 /// Registrations of one process at once: each of its objects can have one, and each program that it has
 /// executed has left one behind. The oldest goes when a new one comes.
+///
+/// Limit: as `MAX_SOURCES` of `arrivals.rs`.
 const MAX_OF_PROCESS: usize = 64;
 
 /// Names of sites that are remembered, to say at the end which are there.
+///
+/// Limit: a glob that matched a later one is said to match none.
+/// Shown by: not shown: no figure, a warning about globs at the end.
 pub(super) const MAX_SITE_NAMES: usize = 1 << 16;
 
 /// How a process came to be recorded.
@@ -144,15 +149,15 @@ impl Collector {
     fn register(&mut self, mut registration: Registration) -> Result<(), WriteError> {
         let identity = &registration.identity;
         let pid = identity.pid;
-        let is_member = |cgroup: &Cgroup| cgroup.contains(pid) && identity.has_number();
-        if self.cgroup.as_ref().is_some_and(|cgroup| !is_member(cgroup)) {
-            // Not answered, it enables nothing.
-            return Ok(());
-        }
         let memfd = registration.memfd.as_fd();
         if self.sources.iter().any(|recorded| recorded.source.is(pid, memfd)) {
             // It was found before its message was read.
             let _ = registration.accept(&self.globs);
+            return Ok(());
+        }
+        let strangers = &mut self.finished.strangers;
+        if !self.scope.takes(&registration, self.kernel.as_ref(), strangers) {
+            // Not answered, it enables nothing.
             return Ok(());
         }
         let Some((memory, addresses)) = self.map(identity, memfd, false) else {
@@ -167,6 +172,8 @@ impl Collector {
         // A process that loads no more and ends at once may be gone after the answer.
         self.introduce(std::mem::take(&mut registration.found))?;
         memory.header().counting.store(self.counting.0, Relaxed);
+        let until = read_tsc().saturating_add(lease::TICKS);
+        let was_taken_back = memory.header().lease.swap(until, Relaxed) == lease::TAKEN_BACK;
         // Answered, it may execute another program before the next line.
         let ts = monotonic_ns();
         // A forked child does not wait for the answer: it has inherited what is enabled. Whoever does, and
@@ -180,7 +187,7 @@ impl Collector {
         let arrived = Arrived { ts, waited: waits, executed, unanswered: gave_up, on_ns };
         let source = self.add(identity, memory, Since::Start, arrived)?;
         let mut recorded = Recorded::new(source, subject, vec![place, addresses]);
-        if gave_up && !recorded.source.identity().has_ended() {
+        if (gave_up || was_taken_back) && !recorded.source.identity().has_ended() {
             recorded = recorded.unaware();
             // The directory, which tells where the triggers are.
             self.drain_source(&mut recorded.source)?;
@@ -287,6 +294,7 @@ impl Collector {
         let source = Source::new(self.next_source, identity, memory, since, self.seen.clone());
         source.wait_when_full(self.full_wait);
         source.count_with_events(self.counting);
+        source.extend_lease();
         self.next_source += 1;
         let Arrived { ts, waited, executed, unanswered, on_ns } = arrived;
         let process = Process { ts, waited, executed, unanswered, on_ns, ..source.introduce() };
@@ -333,7 +341,7 @@ impl Collector {
 
     fn observe(&mut self, pid: i32) {
         // By its cgroup a process is observed as long as it is in it.
-        if self.cgroup.is_none()
+        if !matches!(self.scope, Scope::Cgroup(_))
             && let (Some(kernel), Ok(number)) = (&mut self.kernel, u32::try_from(pid))
         {
             kernel.observe(number);
@@ -355,8 +363,10 @@ impl Collector {
             recorded.is_over = ended;
             return Ok(Some(recorded));
         }
+        self.tell_taken_back(&mut recorded)?;
         let Recorded { mut source, subject, .. } = recorded;
         subject.let_go();
+        source.end_lease();
         if ended {
             self.ended.push(self.writer.number(), source.number(), source.identity().pid);
         }

@@ -24,6 +24,8 @@ pub(super) struct Recorded {
     pub(super) is_done: bool,
     /// The last look at its rings has begun: it has ended, or executed another program.
     pub(super) is_over: bool,
+    /// It has switched off its sites, for the agent had not run: when that had last run, CLOCK_MONOTONIC ns.
+    pub(super) taken_back_ns: Option<i64>,
     /// It was said that something else has changed its sites.
     pub(super) is_told_of_changes: bool,
     /// Given back when it is not recorded any more; one that was attached has none.
@@ -41,6 +43,7 @@ impl Recorded {
             is_last: false,
             is_done: false,
             is_over: false,
+            taken_back_ns: None,
             is_told_of_changes: false,
             _places: places,
         }

@@ -7,6 +7,7 @@ use ft_user::patch::PatchError;
 use super::*;
 use crate::collect::inspect::{Found, Inspected};
 use crate::collect::user::forged;
+use crate::threads::Bell;
 use ft_trace::spool::frame::Start;
 use ft_trace::spool::{Limits, Spool};
 
@@ -24,8 +25,12 @@ fn collector<const N: usize>(dir: &Path, sources: [Source; N]) -> (Collector, Ar
     let limits = Limits { bytes: u64::MAX, age: Duration::MAX };
     let spool = Spool::create(dir).unwrap();
     let writer = Writer::create(spool, limits, Start::default(), ClockSample::default()).unwrap();
-    let wanted =
-        Wanted { globs: Vec::new(), cgroup: None, full_wait: None, counting: Counting::default() };
+    let wanted = Wanted {
+        globs: Vec::new(),
+        scope: Scope::Anybody,
+        full_wait: None,
+        counting: Counting::default(),
+    };
     let counters = Arc::new(Counters::default());
     let (segments, intake) = (Segments::unused(), Intake::new(1024, crate::control::handle()));
     let notices = Notices::unheard();
@@ -66,7 +71,8 @@ fn what_one_user_writes_delays_others_by_one_share() {
             assert!(rounds < 10, "it comes to an end");
         }
         assert_eq!(collector.finished.sources, u32::from(ended));
-        let ended = collector.finish("a test".into(), None).unwrap();
+        let mut pause = Pause::new(Bell::new().unwrap(), []).unwrap();
+        let ended = collector.finish("a test".into(), None, &mut pause).unwrap();
         assert_eq!(ended.sources, 2);
     }
 }

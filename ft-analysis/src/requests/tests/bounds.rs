@@ -1,9 +1,10 @@
 //! Of what there is too much: requests, pieces of paths, and what threads did.
 
 use super::*;
+use crate::requests::history::Wake;
 use crate::requests::keyed::MAX_OPEN_REQUESTS;
 use crate::world::{Culprit, Stretch, Unknown};
-use ft_trace::ids::{Pid, Tid};
+use ft_trace::ids::{Pid, ThreadKey, Tid};
 use ft_trace::tables::Part;
 
 #[test]

@@ -81,6 +81,33 @@ fn inner_polls_are_the_outer_tasks_time_and_a_dropped_task_ends_its_scopes() {
     );
 }
 
+/// A record that is missing while no poll goes on leaves nothing of the task's own time in doubt; one of a poll does.
+#[test]
+fn a_doubt_is_that_of_the_polls_alone() {
+    let exact = "a outer0 12+33 run13 park20";
+    for (doubt_before, ended, doubt_between, doubt_in_the_last, expected) in [
+        (false, 20, true, false, exact),
+        // What is missing of the thread from before its poll is not of that, however late it ends.
+        (true, 20, false, false, exact),
+        (false, 37, true, false, "a outer0 12+33 run20 blk10 park3 lower bound"),
+        (false, 20, false, true, "a outer0 12+33 run12 blk1 park20 lower bound"),
+    ] {
+        let doubt = |is: bool, at: [i64; 2]| match is {
+            true => vec![(at[0], "0 a>X S".to_owned()), (at[1], "0 Y>a S".to_owned())],
+            false => Vec::new(),
+        };
+        let mut lines = vec![(0, "0 .>a S".to_owned()), (10, "run a 5".into())];
+        lines.extend([(12, "open a".into()), (ended, "ran a 5 0".into())]);
+        lines.extend([(40, "run a 5".into()), (45, "close a".into()), (50, "ran a 5 1".into())]);
+        lines.extend(doubt(doubt_before, [5, 9]));
+        lines.extend(doubt(doubt_between, [25, 35]));
+        lines.extend(doubt(doubt_in_the_last, [42, 43]));
+        lines.sort_by_key(|line| line.0);
+        let lines: Vec<_> = lines.iter().map(|(at, what)| format!("{at} {what}")).collect();
+        check(&lines.join("\n"), &[expected], Unpaired::default());
+    }
+}
+
 /// What is not known of a task is not told of its scopes.
 #[test]
 fn of_a_turn_without_an_end_nothing_is_explained() {

@@ -37,6 +37,9 @@ impl Contention {
 
     /// Addresses of the kernel without the group `stack`: as many as lead to who wanted the lock, beyond the program, the
     /// tracepoint's function and those of the lock.
+    ///
+    /// Limit: a caller farther up is not known: `caller` is null.
+    /// Shown by: `who_wanted_a_lock_has_called_its_primitives`.
     pub const NEAREST: usize = 10;
 
     /// Bytes of the addresses that follow; `None` when there are more than a chain can have.

@@ -10,8 +10,10 @@ mod probe;
 mod sched;
 mod sections;
 mod signal;
+mod sleep;
 mod syscall;
 mod task;
+mod throttle;
 
 pub use chain::Chain;
 pub use cpu_count::CpuCount;
@@ -23,8 +25,19 @@ pub use probe::Probe;
 pub use sched::{Migrate, Switch, Waking};
 pub use sections::{Section, SectionBin, Sections, section};
 pub use signal::Signal;
+pub use sleep::Sleep;
 pub use syscall::{COMPAT, Syscall, file};
 pub use task::Task;
+pub use throttle::Throttle;
+
+/// Kernel priorities below are those of real-time threads, and below 0 of SCHED_DEADLINE (`MAX_RT_PRIO`, include/linux/sched/prio.h).
+pub const FIRST_ORDINARY: i32 = 100;
+
+/// Bytes that a record of so many takes in a ring buffer (`BPF_RINGBUF_HDR_SZ`, include/uapi/linux/bpf.h).
+pub const fn ring_bytes(record: usize) -> usize {
+    const HEADER: usize = 8;
+    HEADER + record.next_multiple_of(8)
+}
 
 /// Bytes of a task's name with its NUL (`TASK_COMM_LEN`, linux/sched.h).
 pub const COMM_LEN: usize = 16;
@@ -101,6 +114,10 @@ pub mod kind {
     pub const SECTION: u16 = 30;
     /// [`super::CpuCount`].
     pub const CPU_COUNT: u16 = 31;
+    /// [`super::Sleep`].
+    pub const SLEEP: u16 = 32;
+    /// [`super::Throttle`].
+    pub const THROTTLE: u16 = 33;
 }
 
 /// A record, or its beginning: any bytes are one.
@@ -140,11 +157,13 @@ records! {
     PageFault: 32,
     ServedFault: 40,
     Signal: 40,
-    Chain: 48,
+    Chain: 144,
     Futex: 88,
     Probe: 32,
     Section: 64,
     SectionBin: 24,
     Sections: 1800,
     CpuCount: 64,
+    Sleep: 80,
+    Throttle: 104,
 }

@@ -40,16 +40,31 @@ pub mod section {
     }
 
     /// Bins of lengths: two for each power of two of nanoseconds; the last has all beyond 3.2 s.
+    ///
+    /// Limit: the last bin has all beyond 3.2 s; a percentile is the longest section of its bin, so up to half too
+    /// high; the longest of all is exact.
+    /// Shown by: `the_last_bin_has_all_that_is_longer`, `lengths_depths_and_what_is_missing_are_those_of_the_rows`.
     pub const LENGTHS: usize = 64;
     /// Depths that are told apart: all that are followed.
+    ///
+    /// Limit: cannot be reached: none is deeper that is followed.
+    /// Shown by: `the_last_bin_has_all_that_is_longer`.
     pub const DEPTHS: usize = 8;
     /// Rows of a CPU: that of each kind and context, and those of callers.
     pub const ROWS: u32 = 2 * KINDS + CALLERS;
     /// Those of callers.
+    ///
+    /// Limit: those of others are in the row without a caller.
+    /// Shown by: `sections_beyond_their_room_are_counted`, with room for one.
     pub const CALLERS: u32 = 512;
     /// Sections that are open at once, by CPU or thread, at most; further ones are counted ([`FULL`]).
+    ///
+    /// Limit: as `MOST_OPEN` of `section.rs`.
     pub const OPEN: u32 = DEPTHS as u32;
     /// Threads whose sections are followed at the same time, at most: one for each remainder of their number.
+    ///
+    /// Limit: the later one's sections are not followed, and counted (`full`).
+    /// Shown by: `sections_beyond_their_room_are_counted`, with room for one.
     pub const THREADS: u32 = 8_192;
 
     /// What a record counts: values of [`Section::what`](super::Section::what). Sections by their length, ns.

@@ -197,10 +197,13 @@ impl<'a> Writer<'a> {
             Entry::Irq(e) => self.irq(e),
             Entry::Signal(e) => self.signal(e),
             // Numbers of chains mean nothing without their table, for which there is no event; LTTng has futexes among the
-            // system calls alone, and names each of its probes as the user does, by an event of its own. Counts are no events.
+            // system calls alone, and names each of its probes as the user does, by an event of its own. Counts are no events,
+            // nor is what a switch says of its thread.
             Entry::Chain(_)
             | Entry::Sample(_)
             | Entry::Futex(_)
+            | Entry::Sleep(_)
+            | Entry::Throttle(_)
             | Entry::Probe(_)
             | Entry::Section(_)
             | Entry::CpuCount(_) => Ok(()),

@@ -36,6 +36,9 @@ use proto::{Clock, ClockSnapshot, ProcessTree, SystemInfo, TracePacket, Utsname,
 use rows::{Row, Rows};
 
 /// Scopes in which one thread is whose arguments are kept.
+///
+/// Limit: the outermost are shown without.
+/// Shown by: no figure: arguments in one viewer.
 const MAX_SCOPES: usize = 256;
 
 /// Writes a trace.

@@ -15,6 +15,9 @@ use crate::export::Result;
 const SEQUENCE: u32 = 1;
 
 /// Names of one kind that are interned at a time; then numbers begin anew.
+///
+/// Limit: nothing: numbering starts again.
+/// Shown by: `numbers_of_names_begin_anew_and_stay_true`.
 const MAX_INTERNED: usize = if cfg!(test) { 1 << 12 } else { 1 << 16 };
 
 /// A text as Perfetto takes it: its results are separated by NUL.

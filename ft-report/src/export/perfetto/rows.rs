@@ -16,6 +16,10 @@ use crate::tracks::Args;
 use ft_trace::ids::{Cpu, Pid, ThreadKey};
 
 /// Locks of a process that have rows of their own; the slices of further ones share two.
+///
+/// Limit: holders and waiters of further ones share two rows, named *further locks*; each entry says which lock it is,
+/// and none is left out.
+/// Shown by: `further_locks_share_rows`.
 const MAX_LOCKS: usize = 1 << 12;
 
 /// A row.

@@ -32,8 +32,8 @@ pub struct Page<'a> {
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
 
-/// The section behind which the timeline stands: it says what to look for there.
-const SUMMARY: &str = "summary";
+/// The sections behind which the timeline stands: they say what to look for there.
+const FIRST: [&str; 2] = ["findings", "summary"];
 
 impl<'a> Page<'a> {
     /// Of a document.
@@ -69,8 +69,10 @@ impl fmt::Display for Page<'_> {
         blocks(out, warnings, "", self, links)?;
         legend(out)?;
         out.write_str("</header>\n")?;
-        let (summary, rest) =
-            document.sections.iter().partition::<Vec<_>, _>(|section| section.name == SUMMARY);
+        let (summary, rest) = document
+            .sections
+            .iter()
+            .partition::<Vec<_>, _>(|section| FIRST.contains(&section.name));
         summary.into_iter().try_for_each(|s| section(out, s, self, links))?;
         out.write_str(timeline)?;
         heading(out, document.head.name, "what was recorded, and how well")?;
@@ -96,7 +98,7 @@ pub(crate) fn words(text: &str) -> String {
 impl Page<'_> {
     fn navigation<W: Write>(&self, out: &mut W) -> fmt::Result {
         let names = self.document.sections.iter().map(|section| section.name);
-        let (summary, rest): (Vec<_>, Vec<_>) = names.partition(|name| *name == SUMMARY);
+        let (summary, rest): (Vec<_>, Vec<_>) = names.partition(|name| FIRST.contains(name));
         let timeline = (!self.timeline.is_empty()).then_some("timeline");
         out.write_str("<nav aria-label=Contents>")?;
         for name in summary.into_iter().chain(timeline).chain([self.document.head.name]).chain(rest)

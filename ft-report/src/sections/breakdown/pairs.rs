@@ -10,6 +10,8 @@ use ft_trace::ids::Name;
 use ft_trace::tables::{FileKind, WakePair, WakerKind};
 
 /// Pairs with a line of their own; further ones are in one of others.
+///
+/// Limit: as `MAX_THREADS` of `sums.rs`.
 const MAX_PAIRS: usize = 16_384;
 
 /// Wake-ups of processes of one name by those of another, from one call to another.

@@ -10,6 +10,8 @@ use ft_trace::ids::{Name, Pid};
 use ft_trace::tables::{Breakdown, Decomposition, FaultKind, Place};
 
 /// Places (of processes) with a line of their own; further ones are in one of others.
+///
+/// Limit: as `MAX_THREADS` of `sums.rs`.
 pub(super) const MAX_PLACES: usize = 16_384;
 
 /// One system call of the processes of one name.

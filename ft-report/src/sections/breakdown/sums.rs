@@ -15,9 +15,14 @@ use ft_trace::ids::{Nanos, Pid, Tid};
 use ft_trace::tables::{Breakdown, Decomposition, FaultKind, WakePair};
 
 /// Threads with a line of their own in JSON; further ones are in all sums.
+///
+/// Limit: the time of further threads is in all sums, and stated (`others_ns`); one line `(others)` of each.
+/// Shown by: `what_has_no_room_is_with_the_others`.
 pub(super) const MAX_THREADS: usize = 16_384;
 
 /// Processes whose names are kept; further ones are one of others.
+///
+/// Limit: as `MAX_THREADS`.
 const MAX_PROCESSES: usize = 16_384;
 
 /// One thread.

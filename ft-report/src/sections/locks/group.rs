@@ -33,6 +33,9 @@ const EDGES_NS: [i64; 16] = [
 ];
 
 /// Instances of a group that are counted.
+///
+/// Limit: JSON says `instances_exact: false`; texts say *65,536+*.
+/// Shown by: `instances_that_do_not_fit_are_marked`.
 const MAX_INSTANCES: usize = 1 << 16;
 
 /// Statistics of the holds of one lock, or of locks of one name.

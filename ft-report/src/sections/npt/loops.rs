@@ -9,9 +9,14 @@ use ft_trace::ids::{Pid, Tid};
 use ft_trace::tables::LoopBin;
 
 /// Loops that are kept; a recording has one or two.
+///
+/// Limit: bins of further ones are in the histogram of all loops but in no loop's figures, and counted (`left_out`).
+/// Shown by: `bins_and_loops_that_do_not_fit_are_counted`.
 const MAX_LOOPS: usize = 4096;
 
 /// Bins of loops that ended at one time; a loop of `ft-load` has at most 56,320.
+///
+/// Limit: as `MAX_LOOPS`.
 const MAX_LOOP_BINS: usize = 65_536;
 
 /// Lower edges of the coarse bins within a decade.

@@ -16,6 +16,8 @@ use ft_trace::store::Result;
 use ft_trace::tables::{LockChain, LockChainKind, Sample};
 
 /// Names of a kind with a line of their own; further ones are in one of others.
+///
+/// Limit: as `MAX_CHAINS` of `stacks.rs`.
 const MAX_NAMES: usize = 16_384;
 
 /// What samples that have no name are listed as, so that shares sum.

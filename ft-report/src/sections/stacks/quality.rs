@@ -12,7 +12,7 @@ use ft_trace::ids::Name;
 use ft_trace::store::Result;
 use ft_trace::tables::{BinaryRow, LossRow, LostRecords, UNSEEN};
 
-/// Functions that must have been looked at before a program is said to have no frame pointers.
+/// Functions that must have been looked at before a program is said to have nothing that leads to their callers.
 const MIN_FUNCTIONS: i32 = 8;
 
 /// How far the chains of a trace can be believed.
@@ -34,8 +34,8 @@ pub struct Quality {
     pub unnamed: u64,
     /// Functions of user space that the chains have.
     pub functions: u64,
-    /// Programs and libraries without frame pointers: a chain can leave out the caller of a function of theirs, or end
-    /// there.
+    /// Programs and libraries without unwinding tables and frame pointers: a chain can leave out the caller of a function of theirs,
+    /// or end there.
     pub unframed: Vec<Unframed>,
     /// Programs and libraries of which no function is known: they are gone or stripped.
     pub nameless: Vec<Nameless>,
@@ -44,14 +44,14 @@ pub struct Quality {
     objects: HashSet<Name>,
 }
 
-/// A program or library without frame pointers.
+/// A program or library whose functions do not say who has called them.
 #[derive(Clone, Debug, Serialize)]
 pub struct Unframed {
     /// Program or library.
     pub object: String,
     /// Functions that were looked at.
     pub functions: i32,
-    /// Of these, with one.
+    /// Of these, who has an entry in the unwinding tables, or a frame pointer.
     pub framed: i32,
 }
 
@@ -65,7 +65,7 @@ pub struct Nameless {
 }
 
 impl Quality {
-    /// What was lost, and which programs have no frame pointers.
+    /// What was lost, and which programs do not say who calls their functions.
     pub(in crate::sections) fn read(&mut self, input: Input<'_>) -> Result<()> {
         input.rows(|r: LossRow| {
             if r.records() == Some(LostRecords::Chains) {
@@ -109,7 +109,7 @@ impl Quality {
     pub(in crate::sections) fn say(&self, s: &mut Section) {
         let parts = [
             (self.lost, "lost"),
-            (self.cut, "longer than the 127 functions that are recorded"),
+            (self.cut, "longer than the 127 functions, or the 4 KiB of a stack, that are recorded"),
             (self.without_user, "without a function of user space"),
             (self.not_kept, "too many to be kept"),
             (
@@ -155,7 +155,7 @@ impl Quality {
             };
             let most = Text::join(self.unframed.iter().take(5).map(name), ", ").unwrap_or_default();
             s.say(text!(
-                "Without frame pointers: {}{}. The caller of one of their functions can be missing from a chain, and a \
+                "Without unwinding tables and frame pointers: {}{}. The caller of one of their functions can be missing from a chain, and a \
                  chain can end there.",
                 most,
                 if self.unframed.len() > 5 { ", …" } else { "" }
@@ -169,11 +169,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn functions_without_a_frame_pointer_are_counted_not_those_with_one() {
+    fn functions_that_lead_to_no_caller_are_counted_not_those_that_do() {
         let demo = Unframed { object: "/bin/demo".into(), functions: 234, framed: 40 };
         let mut s = Section::new("stacks", "");
         Quality { unframed: vec![demo], ..Quality::default() }.say(&mut s);
         let text = format!("{s:200}");
-        assert!(text.contains("Without frame pointers: demo (194 of 234 functions)."), "{text}");
+        assert!(
+            text.contains(
+                "Without unwinding tables and frame pointers: demo (194 of 234 functions)."
+            ),
+            "{text}"
+        );
     }
 }

@@ -6,6 +6,7 @@ use super::super::quality::LossPlace;
 use super::*;
 use crate::code::Code;
 use crate::document::IntoText;
+use ft_analysis::Samples;
 use ft_trace::tables::{LockKind, LossOrigin};
 
 #[test]
@@ -29,6 +30,7 @@ fn the_summary_of_a_small_trace() {
         lost_user_events: 0,
         lost_kernel_records: 3,
         missing_switches: 0,
+        samples: Samples::default(),
         readers: Some(Readers { user: 7, group: false, all: false }),
         recording: None,
         quality: Quality {

@@ -21,7 +21,7 @@ pub(super) const OWN_USER: u32 = 4_000_000_000;
 pub(super) const NOBODY: u32 = 65_534;
 
 /// Memory of a worker, bytes: what is in a file, and what is made of it.
-const MEMORY_BYTES: u64 = 4 << 30;
+pub(super) const MEMORY_BYTES: u64 = 4 << 30;
 
 /// CPU time of a worker, s: its agent ends it earlier ([`super::FILE_CPU`]), unless that is gone.
 const CPU_S: u64 = 300;

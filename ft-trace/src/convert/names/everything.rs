@@ -1,8 +1,9 @@
 //! All that a worker may be asked of a file, in this process: for the fuzzer, which such a process without rights would hinder.
 
+use super::packet::{Known, Packet, answers};
 use super::perf_map::PerfMap;
 use super::program::{Inflated, Program};
-use super::wire::{self, MAX_PACKET_BYTES, What};
+use super::wire::{MAX_PACKET_BYTES, What};
 use super::worker::of_address;
 use super::{Answer, Symbol};
 use crate::demangle::{MAX_DEMANGLED_BYTES, MAX_NAME_BYTES};
@@ -12,7 +13,7 @@ use crate::spool::mapping::Mapping;
 const FUNCTIONS: usize = 8;
 
 /// Reads these bytes as a program that is its own package of debugging information, and as a compiler's map, and asks for what is at its
-/// functions, and at addresses that it chooses.
+/// functions, and at addresses that it chooses. And reads them as what a worker says that was taken over.
 ///
 /// # Panics
 ///
@@ -21,6 +22,10 @@ pub fn ask_for_everything(file: &[u8]) {
     let chosen = file.rchunks_exact(8).take(4);
     let mut addresses: Vec<u64> =
         chosen.map(|bytes| u64::from_le_bytes(bytes.try_into().expect("eight"))).collect();
+    if let Some(said) = answers(file, &mut Known::default()) {
+        let mut symbols = said.iter().flat_map(|answer| &answer.symbols);
+        assert!(symbols.all(|symbol| symbol.name.len() <= MAX_DEMANGLED_BYTES));
+    }
     let map = PerfMap::parse(file.into());
     let begins = map.begins();
     let named = addresses.iter().chain(&begins).filter_map(|at| map.find(*at));
@@ -31,7 +36,9 @@ pub fn ask_for_everything(file: &[u8]) {
     addresses.extend(program.functions().iter().take(FUNCTIONS).map(|function| function.address));
     let mapping = Mapping { end: 1 << 40, ..Mapping::default() };
     for address in addresses {
-        for what in [What::Frames, What::Call, What::Function, What::Variable, What::Framed] {
+        let all =
+            [What::Frames, What::Call, What::Function, What::Variable, What::Framed, What::Frame];
+        for what in all {
             is_bounded(&of_address(&program, what, &mapping, address));
         }
     }
@@ -42,9 +49,11 @@ fn is_bounded(answer: &Answer) {
         symbol.name.len() <= MAX_DEMANGLED_BYTES && symbol.file.len() <= MAX_NAME_BYTES
     };
     assert!(answer.symbols.iter().all(is_short), "{answer:?}");
-    let mut packet = Vec::new();
-    if wire::encode(answer, &mut packet) {
-        assert!(packet.len() <= MAX_PACKET_BYTES);
-        assert_eq!(wire::decode(&packet).as_deref(), Some(std::slice::from_ref(answer)));
+    let mut packet = Packet::default();
+    if packet.add(answer) {
+        let bytes = packet.take();
+        assert!(bytes.len() <= MAX_PACKET_BYTES);
+        let said = answers(&bytes, &mut Known::default());
+        assert_eq!(said.as_deref(), Some(std::slice::from_ref(answer)));
     }
 }

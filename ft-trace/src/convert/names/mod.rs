@@ -9,23 +9,28 @@
 //! be spent is counted for the user whose processes have the addresses, whoever owns the files: nobody can use up what others need. A
 //! [warning](Warning::NoNames) says whose file it was.
 
+#[cfg(feature = "synthetic")]
+mod beside;
 mod confine;
 #[cfg(fuzzing)]
 mod everything;
+mod packet;
 mod perf_map;
 mod program;
 mod proof;
+mod rule;
+mod unwinding;
 mod wire;
 mod worker;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, socketpair};
@@ -35,36 +40,68 @@ use crate::ids::{Name, Pid};
 use crate::mounts::Mounts;
 use crate::spool::mapping::Mapping;
 use crate::warning::Warning;
+use packet::Known;
 use proof::Mounted;
+#[cfg(test)]
+pub(super) use rule::Saved;
+pub(super) use rule::{Base, CallersBp, Rule, Step};
 pub(super) use wire::What;
 use wire::{MAX_ASKED, Request};
 pub use worker::serve;
 
+#[cfg(feature = "synthetic")]
+pub use beside::Addresses;
 #[cfg(fuzzing)]
 pub use everything::ask_for_everything;
 
 /// CPU time that the names of one file may take.
+///
+/// Limit: a file has addresses in place of names, and a warning names it, its owner and the reason; all other users'
+/// have theirs.
+/// Shown by: `functions_that_are_nested_without_end_end_the_worker_alone`,
+/// `who_fails_over_and_over_is_not_asked_again`, `a_worker_has_a_time`, `what_a_user_uses_up_others_have_still`,
+/// `idle_workers_are_few_and_small`.
 const FILE_CPU: Duration = Duration::from_secs(20);
 
 /// The same of all files that a user's processes have, in one conversion.
+///
+/// Limit: as `FILE_CPU`.
 const USER_CPU: Duration = Duration::from_secs(60);
 
+/// How long the names of one file may take, whatever its worker does meanwhile: a worker that was taken over can sleep and answer by turns.
+/// On a machine on which many want a CPU, its CPU time takes longer.
+///
+/// Limit: as `FILE_CPU`.
+const FILE_TIME: Duration = Duration::from_secs(10 * 60);
+
 /// How long a worker may wait for something else than the CPU, s: for a file system that does not answer.
+///
+/// Limit: as `FILE_CPU`.
 const MAX_IDLE_S: u32 = 60;
 
 /// How long a worker that is killed is waited for, ms.
+///
+/// Limit: as `FILE_CPU`.
 const ENDS_WITHIN_MS: u32 = 2000;
 
 /// Workers that are kept, of which each has some MiB.
+///
+/// Limit: as `FILE_CPU`.
 const MAX_WORKERS: usize = 4;
 
 /// Files of one owner at which workers may fail for one user.
+///
+/// Limit: as `FILE_CPU`.
 const MAX_FAILURES: u32 = 4;
 
 /// Functions and variables that files may name for one user in a conversion.
+///
+/// Limit: as `FILE_CPU`.
 const MAX_SYMBOLS: usize = 1 << 20;
 
 /// Bytes of their names, each counted once.
+///
+/// Limit: as `FILE_CPU`.
 const MAX_NAMES_BYTES: usize = 64 << 20;
 
 static START: OnceLock<fn() -> Command> = OnceLock::new();
@@ -132,12 +169,12 @@ pub(super) struct Names<'r> {
     of: &'r HashMap<Pid, u32>,
     /// What they had mapped.
     mapped: &'r HashMap<Pid, Vec<Mapping>>,
-    spent: BTreeMap<User, Spent>,
+    spent: Spending,
     /// Of the files of an owner, for a user.
     readers: BTreeMap<(User, u32), Reader>,
     /// Files without names by the user of their processes and by their owner, where somebody looked; and why the first has none.
     lost: BTreeMap<(User, Option<u32>), BTreeMap<String, Failure>>,
-    known: HashSet<Name>,
+    known: Known,
     /// What is mounted: for us, and for the processes.
     ours: Mounts,
     theirs: HashMap<Pid, Mounts>,
@@ -146,8 +183,12 @@ pub(super) struct Names<'r> {
 /// Number of the user of a process, where that is known.
 type User = Option<u32>;
 
+/// What the names of each user's processes have taken.
+#[derive(Debug, Default)]
+pub(super) struct Spending(BTreeMap<User, Spent>);
+
 /// What the names of a user's processes have taken.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Spent {
     cpu: Duration,
     symbols: usize,
@@ -176,9 +217,19 @@ impl<'r> Names<'r> {
         of: &'r HashMap<Pid, u32>,
         mapped: &'r HashMap<Pid, Vec<Mapping>>,
     ) -> Names<'r> {
-        let (spent, readers, lost) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        let (known, ours, theirs) = (HashSet::new(), Mounts::own(), HashMap::new());
+        let (spent, readers, lost) = (Spending::default(), BTreeMap::new(), BTreeMap::new());
+        let (known, ours, theirs) = (Known::default(), Mounts::own(), HashMap::new());
         Names { of, mapped, spent, readers, lost, known, ours, theirs }
+    }
+
+    /// The same of processes whose files have taken so much already.
+    pub(super) fn having_spent(self, spent: Spending) -> Names<'r> {
+        Names { spent, ..self }
+    }
+
+    /// What has been taken in the end.
+    pub(super) fn into_spending(self) -> Spending {
+        self.spent
     }
 
     /// The answers, in the order of the queries: each file is opened once for all of them.
@@ -194,7 +245,7 @@ impl<'r> Names<'r> {
         for of_file in order.chunk_by(|&a, &b| of_files[a] == of_files[b]) {
             let first = &queries[of_file[0]];
             let user = self.of.get(&first.pid).copied();
-            if self.spent.entry(user).or_default().is_all() {
+            if self.spent.0.entry(user).or_default().is_all() {
                 self.lose((user, None), first, Failure::Spent);
                 continue;
             }
@@ -202,31 +253,26 @@ impl<'r> Names<'r> {
             let Some((request, files)) = self.open(first) else { continue };
             let Ok(owner) = files[0].metadata().map(|metadata| metadata.uid()) else { continue };
             self.dismiss((user, owner));
-            let spent = self.spent.entry(user).or_default();
+            let spent = self.spent.0.entry(user).or_default();
             let reader = self.readers.entry((user, owner)).or_default();
+            let (before, known) = (self.known.bytes, &mut self.known);
+            let most_bytes = before + MAX_NAMES_BYTES.saturating_sub(spent.bytes);
+            let mut symbols = spent.symbols;
             let failed = reader.of_file(spent, &request, &files, |worker| {
                 for alike in of_file.chunk_by(|&a, &b| place(a) == place(b)) {
                     for some in alike.chunks(MAX_ASKED) {
-                        let found = worker.ask(queries, some)?;
+                        let found = worker.ask(queries, some, known)?;
+                        symbols += found.iter().map(|answer| answer.symbols.len()).sum::<usize>();
+                        if symbols > MAX_SYMBOLS || known.bytes > most_bytes {
+                            return Err(Failure::Spent);
+                        }
                         some.iter().zip(found).for_each(|(&i, found)| answers[i] = found);
                     }
                 }
                 Ok(())
             });
-            for &i in of_file {
-                for symbol in &mut answers[i].symbols {
-                    spent.symbols += 1;
-                    for name in [&mut symbol.name, &mut symbol.file] {
-                        match self.known.get(name) {
-                            Some(known) => *name = known.clone(),
-                            None => {
-                                spent.bytes += name.len();
-                                self.known.insert(name.clone());
-                            }
-                        }
-                    }
-                }
-            }
+            spent.bytes += self.known.bytes - before;
+            spent.symbols = symbols;
             if let Err(failure) = failed {
                 self.lose((user, Some(owner)), first, failure);
             }
@@ -320,6 +366,7 @@ impl Reader {
         };
         let before = worker.cpu();
         worker.ends_at = before + FILE_CPU.min(USER_CPU.saturating_sub(spent.cpu));
+        worker.ends_by = Instant::now() + FILE_TIME;
         let asked = worker.open(request, files).and_then(|()| ask(&mut worker));
         let _ = worker.open(&Request::Forget, &[]);
         spent.cpu += worker.cpu().saturating_sub(before);
@@ -345,6 +392,8 @@ struct Worker {
     process: Child,
     /// CPU time at which it has taken too long.
     ends_at: Duration,
+    /// The same on the clock.
+    ends_by: Instant,
 }
 
 impl Worker {
@@ -357,7 +406,7 @@ impl Worker {
         let mut workers = WORKERS.lock().unwrap_or_else(PoisonError::into_inner);
         let process = command.current_dir("/").spawn()?;
         workers.insert(process.id());
-        Ok(Some(Worker { socket, process, ends_at: Duration::ZERO }))
+        Ok(Some(Worker { socket, process, ends_at: Duration::ZERO, ends_by: Instant::now() }))
     }
 
     /// Whether it has not ended, nor said anything that nobody has asked for.
@@ -373,7 +422,12 @@ impl Worker {
     }
 
     /// The answers to some of the queries, which are of one mapping.
-    fn ask(&mut self, queries: &[Query<'_>], some: &[usize]) -> Result<Vec<Answer>, Failure> {
+    fn ask(
+        &mut self,
+        queries: &[Query<'_>],
+        some: &[usize],
+        known: &mut Known,
+    ) -> Result<Vec<Answer>, Failure> {
         let Query { mapping, what, .. } = queries[some[0]];
         let place = [mapping.start, mapping.end, mapping.offset];
         let addresses = some.iter().map(|&i| queries[i].address).collect();
@@ -386,7 +440,7 @@ impl Worker {
             if packet.is_empty() {
                 return Err(Failure::Died);
             }
-            answers.extend(wire::decode(&packet).ok_or(Failure::Rubbish)?);
+            answers.extend(packet::answers(&packet, known).ok_or(Failure::Rubbish)?);
         }
         (answers.len() == some.len()).then_some(answers).ok_or(Failure::Rubbish)
     }
@@ -396,6 +450,9 @@ impl Worker {
         let (mut idle, mut before) = (0, self.cpu());
         let second = Timespec { tv_sec: 1, tv_nsec: 0 };
         loop {
+            if before > self.ends_at || idle > MAX_IDLE_S || Instant::now() > self.ends_by {
+                return Err(Failure::Slow);
+            }
             let mut of_worker = [PollFd::new(&self.socket, PollFlags::IN)];
             match poll(&mut of_worker, Some(&second)) {
                 Ok(0) | Err(rustix::io::Errno::INTR) => {}
@@ -404,9 +461,6 @@ impl Worker {
             }
             let cpu = self.cpu();
             idle = if cpu == before { idle + 1 } else { 0 };
-            if cpu > self.ends_at || idle > MAX_IDLE_S {
-                return Err(Failure::Slow);
-            }
             before = cpu;
         }
     }

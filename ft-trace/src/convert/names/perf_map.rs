@@ -12,6 +12,8 @@ use std::ops::Range;
 use crate::demangle::{MAX_NAME_BYTES, cut};
 
 /// Most that is read of a map, bytes.
+///
+/// Limit: as `MAX_INLINED` of `program.rs`.
 const MAX_BYTES: u64 = 64 << 20;
 
 /// What a compiler has said of its code.

@@ -3,7 +3,8 @@
 //! Whoever wrote the file wrote it to harm who reads it: names are bounded, as is what is inflated; depth by the stack, and
 //! the rest by the memory and the time of the worker, which alone runs this.
 
-use std::cell::{Cell, OnceCell};
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::sync::Arc;
 
@@ -12,23 +13,43 @@ use addr2line::{Context, Frame, FrameIter, LookupContinuation, LookupResult, Spl
 use object::{Object as _, ObjectSection as _, ObjectSegment as _, ObjectSymbol as _};
 
 use super::Symbol;
+use super::rule::Rule;
+use super::unwinding::{Addresses, Unwinding};
 use crate::demangle::{MAX_NAME_BYTES, cut, demangled};
+use crate::ids::Name;
 use crate::spool::mapping::Mapping;
 
 /// Most that is made of a file's compressed sections, bytes.
+///
+/// Limit: it has the names of its symbol table alone.
+/// Shown by: `what_is_inflated_is_bounded`.
 pub(super) const MAX_INFLATED_BYTES: u64 = 512 << 20;
 
 /// Sections that are inflated; there are some 20 kinds, in a file and in its package.
+///
+/// Limit: as `MAX_INFLATED_BYTES`.
 const MAX_SECTIONS: usize = 64;
 
 /// Functions that are followed into each other at one address.
-const MAX_INLINED: usize = 64;
+///
+/// Limit: the innermost are left out; only a sample is checked; what follows has no names; the name is cut, or shown as
+/// it is in the file.
+/// Shown by: `any_text_is_survived`, `names_without_end_are_cut`, `a_long_name_is_its_beginning`.
+pub(super) const MAX_INLINED: usize = 64;
 
-/// Functions of a file that are looked at for frame pointers, about.
+/// Functions of a file that are looked at for what leads to their callers, about.
+///
+/// Limit: as `MAX_INLINED`.
 const MAX_FUNCTIONS: usize = 256;
 
 /// Smaller ones seldom need a frame.
 const MIN_FUNCTION_BYTES: u64 = 64;
+
+/// Texts that are kept, of names and files, each; then they are made again.
+///
+/// Limit: nothing: names take longer.
+/// Shown by: no figure depends.
+const MAX_KEPT: usize = 4096;
 
 type Slice<'d> = EndianSlice<'d, LittleEndian>;
 
@@ -89,6 +110,12 @@ pub(super) struct Program<'d> {
     functions: OnceCell<Vec<Function<'d>>>,
     /// Read for the first return address.
     lines: OnceCell<Option<Lines<'d>>>,
+    /// Read for the first frame that is left.
+    unwinding: OnceCell<Unwinding<'d>>,
+    /// What was made of names of functions. Neighbouring addresses are of the same ones, and to demangle one takes longer than to find it.
+    names: RefCell<HashMap<&'d [u8], Name>>,
+    /// The same of the names of files.
+    files: RefCell<HashSet<Name>>,
 }
 
 /// A function as the symbol table has it.
@@ -122,8 +149,19 @@ impl<'d> Program<'d> {
         };
         let segments = object.segments().map(segment).collect();
         let package = package.and_then(parse);
-        let (variables, functions, lines) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
-        Some(Program { file, object, package, inflated, segments, variables, functions, lines })
+        Some(Program {
+            file,
+            object,
+            package,
+            inflated,
+            segments,
+            variables: OnceCell::new(),
+            functions: OnceCell::new(),
+            lines: OnceCell::new(),
+            unwinding: OnceCell::new(),
+            names: RefCell::default(),
+            files: RefCell::default(),
+        })
     }
 
     /// The address that the file gives to the byte at this offset.
@@ -208,15 +246,15 @@ impl<'d> Program<'d> {
         let mut found: Vec<Symbol> = Vec::new();
         if let Some(mut frames) = self.find(at) {
             while let Ok(Some(frame)) = frames.next() {
-                found.extend(symbol(&frame));
+                found.extend(self.symbol(&frame));
                 if found.len() == MAX_INLINED {
                     break;
                 }
             }
         }
         if found.is_empty() {
-            let name = self.symbol_at(at).map(demangled);
-            found.extend(name.map(|name| Symbol { name: name.into(), ..Symbol::default() }));
+            let name = self.symbol_at(at).map(|name| self.name(name));
+            found.extend(name.map(|name| Symbol { name, ..Symbol::default() }));
         }
         found.reverse();
         found
@@ -242,8 +280,8 @@ impl<'d> Program<'d> {
         })
     }
 
-    /// How many functions were looked at, and how many of them keep a frame pointer, by their first instructions:
-    /// `push %rbp; mov %rsp,%rbp`, perhaps behind `endbr64`.
+    /// How many functions were looked at, and of how many the caller is found: where there is a rule, or they keep a frame pointer by
+    /// their first instructions, `push %rbp; mov %rsp,%rbp`, perhaps behind `endbr64`.
     pub(super) fn framed(&self) -> (u32, u32) {
         const ENDBR64: &[u8] = &[0xf3, 0x0f, 0x1e, 0xfa];
         const FRAME: &[u8] = &[0x55, 0x48, 0x89, 0xe5];
@@ -255,9 +293,25 @@ impl<'d> Program<'d> {
             let code = offset.and_then(|at| self.file.get(at..)?.get(..8));
             let Some(code) = code else { continue };
             looked_at += 1;
-            framed += u32::from(code.strip_prefix(ENDBR64).unwrap_or(code).starts_with(FRAME));
+            let has_frame = code.strip_prefix(ENDBR64).unwrap_or(code).starts_with(FRAME);
+            framed += u32::from(has_frame || self.rule(function.address).is_some());
         }
         (looked_at, framed)
+    }
+
+    /// How a frame is left at an address; `None` where nothing is said of it.
+    pub(super) fn rule(&self, at: u64) -> Option<Rule> {
+        let unwinding = self.unwinding.get_or_init(|| {
+            let data = |name| self.inflated.section(&self.object, Some(name));
+            let address = |name| self.object.section_by_name(name).map_or(0, |s| s.address());
+            let addresses = Addresses {
+                eh_frame: address(".eh_frame"),
+                text: address(".text"),
+                got: address(".got"),
+            };
+            Unwinding::new(data(".eh_frame"), data(".debug_frame"), addresses)
+        });
+        unwinding.rule(at)
     }
 
     /// Where in the file the byte at this address is.
@@ -275,10 +329,45 @@ impl<'d> Program<'d> {
                 outermost = Some(frame);
             }
         }
-        outermost.as_ref().and_then(symbol).unwrap_or_else(|| {
-            let name = self.symbol_at(at).map(demangled).unwrap_or_default();
-            Symbol { name: name.into(), ..Symbol::default() }
+        outermost.as_ref().and_then(|frame| self.symbol(frame)).unwrap_or_else(|| {
+            let name = self.symbol_at(at).map(|name| self.name(name)).unwrap_or_default();
+            Symbol { name, ..Symbol::default() }
         })
+    }
+
+    fn symbol(&self, frame: &Frame<'_, Slice<'d>>) -> Option<Symbol> {
+        let name = self.name(frame.function.as_ref()?.name.slice());
+        let location = frame.location.as_ref();
+        let file = location.and_then(|l| l.file).unwrap_or_default();
+        Some(Symbol {
+            name,
+            file: self.file(file.as_bytes()),
+            line: location.and_then(|l| l.line).unwrap_or(0),
+        })
+    }
+
+    /// A function's name as its source has it.
+    fn name(&self, mangled: &'d [u8]) -> Name {
+        let mut names = self.names.borrow_mut();
+        if names.len() >= MAX_KEPT {
+            names.clear();
+        }
+        names.entry(mangled).or_insert_with(|| demangled(mangled).into()).clone()
+    }
+
+    /// A file's name.
+    fn file(&self, name: &[u8]) -> Name {
+        let name = cut(name, MAX_NAME_BYTES);
+        let mut files = self.files.borrow_mut();
+        if let Some(file) = files.get(&*name) {
+            return file.clone();
+        }
+        if files.len() >= MAX_KEPT {
+            files.clear();
+        }
+        let file = Name::from(name);
+        files.insert(file.clone());
+        file
     }
 }
 
@@ -287,15 +376,4 @@ impl<'d> Lines<'d> {
     fn split(&self, load: &SplitDwarfLoad<Slice<'d>>) -> Option<Arc<Dwarf<Slice<'d>>>> {
         self.package.as_ref()?.find_cu(load.dwo_id, &load.parent).ok()?.map(Arc::new)
     }
-}
-
-fn symbol(frame: &Frame<'_, Slice<'_>>) -> Option<Symbol> {
-    let name = demangled(frame.function.as_ref()?.name.slice());
-    let location = frame.location.as_ref();
-    let file = location.and_then(|l| l.file).unwrap_or_default();
-    Some(Symbol {
-        name: name.into(),
-        file: cut(file.as_bytes(), MAX_NAME_BYTES).into(),
-        line: location.and_then(|l| l.line).unwrap_or(0),
-    })
 }

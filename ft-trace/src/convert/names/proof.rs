@@ -18,12 +18,17 @@ use crate::spool::mapping::Mapping;
 use crate::vdso;
 
 /// Most that is read of what a process has mapped, bytes.
+///
+/// Limit: the place, or the function, is an address in hexadecimal.
+/// Shown by: not shown: names alone; rows keep their address.
 const MAX_MAPS_BYTES: u64 = 64 << 20;
 
 /// A file of this size may have holes without end.
 const SMALL_BYTES: u64 = 64 << 20;
 
 /// How much larger than its place on the disk a file can be that has no holes: some file systems compress.
+///
+/// Limit: as `MAX_MAPS_BYTES`.
 const MAX_COMPRESSION: u64 = 32;
 
 const ROOT: u32 = 0;

@@ -170,7 +170,8 @@ fn a_worker_that_fails_costs_a_file_its_names() {
         let (socket, theirs) = pair().unwrap();
         // Somebody who is there, and says nothing itself.
         let process = Command::new("sleep").arg("1000").spawn().unwrap();
-        let worker = Worker { socket, process, ends_at: Duration::ZERO };
+        let ends_by = Instant::now() + FILE_TIME;
+        let worker = Worker { socket, process, ends_at: FILE_CPU, ends_by };
         let mut user = Reader { worker: Some(worker), ..Reader::default() };
         let thread = std::thread::spawn(move || {
             wire::receive(&theirs).unwrap();
@@ -180,7 +181,9 @@ fn a_worker_that_fails_costs_a_file_its_names() {
             }
         });
         let failed = user.of_file(&mut Spent::default(), &Request::Program, &file, |worker| {
-            worker.ask(&[query], &[0]).map(|answers| assert_eq!(answers.len(), 1))
+            worker
+                .ask(&[query], &[0], &mut Known::default())
+                .map(|answers| assert_eq!(answers.len(), 1))
         });
         thread.join().unwrap();
         (failed, user.failures, user.worker.is_some())
@@ -256,7 +259,7 @@ fn who_fails_over_and_over_is_not_asked_again() {
     let (_file, mapping) = on_disk(&small_libraries()[0]);
     let (users, mapped) = ([(own(), user())].into(), HashMap::new());
     let mut names = Names::new(&users, &mapped);
-    names.spent.insert(Some(user()), Spent { cpu: USER_CPU, ..Spent::default() });
+    names.spent.0.insert(Some(user()), Spent { cpu: USER_CPU, ..Spent::default() });
     let query = Query { pid: own(), mapping: &mapping, what: What::Framed, address: 0 };
     assert_eq!(names.ask(&[query]), [Answer::default()]);
     let warnings: Vec<String> = names.warnings().map(|warning| warning.to_string()).collect();
@@ -270,6 +273,59 @@ fn a_worker_has_a_time() {
     let mut worker = Worker::start().unwrap().unwrap();
     worker.ends_at = Duration::ZERO;
     assert_eq!(worker.wait(), Err(Failure::Slow), "it has taken more than nothing to start");
+    worker.ends_at = FILE_CPU;
+    worker.ends_by = Instant::now();
+    assert_eq!(worker.wait(), Err(Failure::Slow), "whatever it has taken");
+}
+
+#[test]
+fn a_file_ends_where_its_user_has_taken_all() {
+    let mappings = own_mappings();
+    let here = a_file_ends_where_its_user_has_taken_all as *const () as u64;
+    let mapping = holder(&mappings, here);
+    start_workers();
+    let (users, mapped) = ([(own(), user())].into(), HashMap::new());
+    let query = |n| Query { pid: own(), mapping, what: What::Call, address: here + n };
+    let queries: Vec<_> = (0..3 * MAX_ASKED as u64).map(|n| query(n % 2)).collect();
+    let all_but = |symbols, bytes| {
+        let mut names = Names::new(&users, &mapped);
+        let spent = Spent { symbols, bytes, ..Spent::default() };
+        names.spent.0.insert(Some(user()), spent);
+        let answered = names.ask(&queries).iter().filter(|a| !a.symbols.is_empty()).count();
+        (answered, names.warnings().next().map(|warning| warning.to_string()))
+    };
+    assert_eq!(all_but(0, 0), (queries.len(), None));
+    for (symbols, bytes, answered) in
+        [(MAX_SYMBOLS - MAX_ASKED, 0, MAX_ASKED), (0, MAX_NAMES_BYTES - 1, 0)]
+    {
+        let (found, warning) = all_but(symbols, bytes);
+        assert_eq!(found, answered);
+        assert!(warning.is_some_and(|said| said.contains("all that they may")));
+    }
+}
+
+#[test]
+fn what_no_packet_has_room_for_is_without_the_innermost() {
+    let (ours, theirs) = pair().unwrap();
+    let named = |n: u64| Symbol { name: format!("{n:4000}").into(), ..Symbol::default() };
+    let large = move |_: What, _: &Mapping, _| Answer {
+        at: Some(1),
+        symbols: (0..64).map(named).collect(),
+    };
+    let thread =
+        std::thread::spawn(move || worker::answer(&theirs, large).map(|next| next.is_none()));
+    let ask = Request::Ask(What::Frames, [0; 3], vec![1, 2]).encode();
+    wire::send(&ours, &ask, &[], SendFlags::empty()).unwrap();
+    let (mut known, mut all) = (Known::default(), Vec::new());
+    while all.len() < 2 {
+        let (packet, _) = wire::receive(&ours).unwrap();
+        all.extend(packet::answers(&packet, &mut known).expect("an answer"));
+    }
+    drop(ours);
+    assert!(thread.join().unwrap().unwrap(), "it ends with the other end");
+    for Answer { symbols, .. } in all {
+        assert!((10..64).contains(&symbols.len()) && *symbols[0].name == *named(0).name);
+    }
 }
 
 /// What the kernel says of a worker that has answered.
@@ -303,6 +359,8 @@ fn a_worker_has_no_rights() {
     }
     // Which files it has, root alone can see; that they are none but its own, the kernel has been told.
     let limits = std::fs::read_to_string(format!("/proc/{}/limits", worker.process.id())).unwrap();
+    let most = format!("Max address space         {} ", confine::MEMORY_BYTES);
+    assert!(limits.contains(&most), "{limits}");
     assert!(limits.contains("Max core file size        0 "), "{limits}");
     assert!(limits.contains("Max file size             0 "), "{limits}");
 }
@@ -439,14 +497,62 @@ fn first(file: &[u8]) -> Option<u64> {
     addresses.find(|&at| program.address(at) == Some(at))
 }
 
-/// `FT_DAMAGED` times as many as in each run.
+/// Functions that are inlined into others, of which one is called through a table.
+const INLINED: &str = "static int table[8];
+    static inline __attribute__((always_inline)) int inner(int n) { return n * table[n & 7]; }
+    static __attribute__((noinline)) int middle(int n) { return inner(n) + inner(n + 1); }
+    int first(int n) { int sum = 0; for (int i = 0; i < n; i++) sum += middle(i); return sum; }";
+
+/// What the compiler makes of that, which links this program, too: libraries with debugging information, as those of the machine have none.
+fn debugged_libraries() -> Vec<Vec<u8>> {
+    let folder = tempfile::tempdir().unwrap();
+    let (source, library) = (folder.path().join("inlined.c"), folder.path().join("library"));
+    std::fs::write(&source, INLINED).unwrap();
+    let of = |options: &str| {
+        let mut compiler = Command::new("cc");
+        compiler.args("-O2 -shared -fPIC -nostdlib".split(' ')).args(options.split(' '));
+        assert!(compiler.arg(&source).arg("-o").arg(&library).status().unwrap().success());
+        std::fs::read(&library).unwrap()
+    };
+    ["-gdwarf-5", "-gdwarf-4", "-gdwarf-5 -gz", "-gdwarf-4 -gz -O0"].map(of).into()
+}
+
+/// Where what a compiler has left in a map may be damaged, as much as in a file.
+fn damaged_map(random: &mut impl FnMut(usize) -> usize) -> Vec<u8> {
+    let line = |n: usize| format!("{:x} {:x} f{n}\n", n << 8, 0x40 + n % 0x100);
+    let mut map: Vec<u8> = (0..1 + random(1000)).flat_map(|n| line(n).into_bytes()).collect();
+    for _ in 0..random(64) {
+        let at = random(map.len());
+        match random(4) {
+            0 => map[at] = random(256) as u8,
+            1 => map[at] = b'\n',
+            2 => map.truncate(at + 1),
+            _ => map.extend_from_within(at..),
+        }
+    }
+    map
+}
+
+/// What processes that this one has waited for have used of memory at most, bytes.
+fn most_memory() -> u64 {
+    // SAFETY: all zeros are a value of it.
+    let mut usage = unsafe { std::mem::zeroed::<libc::rusage>() };
+    // SAFETY: writes to what it is.
+    assert_eq!(unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage) }, 0);
+    usage.ru_maxrss as u64 * 1024
+}
+
+/// `FT_DAMAGED` times as many as in each run; `FT_SEED` repeats one.
 #[test]
 fn a_damaged_library_costs_its_own_names_alone() {
     start_workers();
     let factor = std::env::var("FT_DAMAGED").map_or(1, |text| text.parse().unwrap());
-    let libraries = small_libraries();
+    let libraries = [small_libraries(), debugged_libraries()].concat();
     assert!(libraries.len() > 10, "{}", libraries.len());
-    let mut state = std::process::id() as usize;
+    let seed =
+        std::env::var("FT_SEED").map_or_else(|_| own().0 as usize, |text| text.parse().unwrap());
+    println!("FT_SEED={seed}");
+    let mut state = seed;
     let mut random = |below: usize| {
         state =
             state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -468,19 +574,39 @@ fn a_damaged_library_costs_its_own_names_alone() {
             query(&mapping, What::Function, at(&mut random)),
             query(&mapping, What::Variable, at(&mut random)),
             query(&mapping, What::Framed, 0),
+            query(&mapping, What::Frame, at(&mut random)),
             query(&in_honest, What::Call, function),
         ];
         let mut names = Names::new(&users, &mapped);
         let found = names.ask(&queries);
-        assert!(!found[5].symbols.is_empty(), "the library that is not damaged has its names");
+        assert!(!found[6].symbols.is_empty(), "the library that is not damaged has its names");
         named += found[..4].iter().filter(|answer| !answer.symbols.is_empty()).count();
+        let symbols = found.iter().flat_map(|answer| &answer.symbols);
+        let longest = symbols.map(|symbol| symbol.name.len().max(symbol.file.len())).max();
+        assert!(longest <= Some(crate::demangle::MAX_DEMANGLED_BYTES), "{longest:?}");
         let of_user = Some(user());
         failures += names.readers[&(of_user, user())].failures;
-        let cpu = names.spent[&of_user].cpu;
+        let cpu = names.spent.0[&of_user].cpu;
         most_cpu = most_cpu.max(cpu);
         assert!(cpu < USER_CPU, "{cpu:?}");
+
+        // A map is read by the same process, which has read the damaged file if that was the last one.
+        let mut reader = names.readers.remove(&(of_user, user())).unwrap();
+        let map = on_disk(&damaged_map(&mut random)).0.reopen().unwrap();
+        let asked = [0, 1, 2].map(|_| query(&mapping, What::Compiled, random(1 << 18) as u64));
+        let read = reader.of_file(&mut Spent::default(), &Request::PerfMap, &[map], |worker| {
+            worker
+                .ask(&asked, &[0, 1, 2], &mut Known::default())
+                .map(|answers| assert_eq!(answers.len(), asked.len()))
+        });
+        assert!(read.is_ok() || reader.failures == MAX_FAILURES, "{read:?}");
     }
-    println!("{failures} workers ended, {named} names were found, {most_cpu:?} at most");
+    let most_bytes = most_memory();
+    println!(
+        "{failures} workers ended, {named} names were found; at most {most_cpu:?} and {} MiB were used",
+        most_bytes >> 20
+    );
+    assert!(most_bytes <= confine::MEMORY_BYTES, "{most_bytes}");
     assert!(named > 0, "what is damaged a little still has names");
 }
 
@@ -538,5 +664,31 @@ fn idle_workers_are_few_and_small() {
             memory() < 100 << 10
         });
         assert!(is_small, "{} KiB", memory());
+    }
+}
+
+/// Where a function of the C library begins, its caller's frame lies above the return address, whatever the library is.
+#[test]
+fn the_c_library_says_how_its_frames_are_left() {
+    start_workers();
+    let mappings = own_mappings();
+    let functions =
+        [libc::nanosleep as *const (), libc::read as *const (), libc::poll as *const ()];
+    let (users, mapped) = ([(own(), user())].into(), HashMap::new());
+    let mut names = Names::new(&users, &mapped);
+    for function in functions.map(|function| function as u64) {
+        let mapping = holder(&mappings, function);
+        let query = |address| Query { pid: own(), mapping, what: What::Frame, address };
+        let found = names.ask(&[query(function)]);
+        let saved = Saved { base: Base::Cfa, offset: -8 };
+        let step = Step {
+            by_sp: true,
+            offset: 8,
+            is_read: false,
+            ra: saved,
+            bp: CallersBp::Same,
+            interrupted: false,
+        };
+        assert_eq!(found[0].at.and_then(Rule::of), Some(Rule::Step(step)));
     }
 }

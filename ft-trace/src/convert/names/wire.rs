@@ -11,13 +11,16 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 
-use super::{Answer, Symbol};
-use crate::demangle::{MAX_DEMANGLED_BYTES, cut};
-
 /// Longest packet, bytes.
+///
+/// Limit: nothing: it takes more packets; of functions inlined at one address the innermost are left out if one packet
+/// has no room for them.
+/// Shown by: `a_packet_is_bounded`, `many_addresses_are_answered_in_their_order`.
 pub(super) const MAX_PACKET_BYTES: usize = 64 << 10;
 
 /// Most addresses that are asked for at once.
+///
+/// Limit: as `MAX_PACKET_BYTES`.
 pub(super) const MAX_ASKED: usize = 256;
 
 /// Most descriptors in a packet: a program, and the package of its debugging information.
@@ -34,14 +37,23 @@ pub(in crate::convert) enum What {
     Function,
     /// The variable at an address.
     Variable,
-    /// How many functions were looked at, and how many keep a frame pointer, as two halves of an address.
+    /// How many functions were looked at, and of how many the caller is found, as two halves of an address.
     Framed,
     /// The function of a just-in-time compiler.
     Compiled,
+    /// How a frame is left at an address: the answer's address is a [`Rule`](super::rule::Rule).
+    Frame,
 }
 
-const WHAT: [What; 6] =
-    [What::Frames, What::Call, What::Function, What::Variable, What::Framed, What::Compiled];
+const WHAT: [What; 7] = [
+    What::Frames,
+    What::Call,
+    What::Function,
+    What::Variable,
+    What::Framed,
+    What::Compiled,
+    What::Frame,
+];
 
 /// What an agent says.
 #[derive(Debug, PartialEq, Eq)]
@@ -86,49 +98,6 @@ impl Request {
     }
 }
 
-/// Adds an answer to a packet; false where it has no room for it.
-pub(super) fn encode(answer: &Answer, packet: &mut Vec<u8>) -> bool {
-    let before = packet.len();
-    packet.push(u8::from(answer.at.is_some()));
-    packet.extend(answer.at.unwrap_or(0).to_le_bytes());
-    packet.push(answer.symbols.len() as u8);
-    for symbol in &answer.symbols {
-        for text in [&symbol.name, &symbol.file] {
-            packet.extend((text.len() as u16).to_le_bytes());
-            packet.extend(text.as_bytes());
-        }
-        packet.extend(symbol.line.to_le_bytes());
-    }
-    let fits = packet.len() <= MAX_PACKET_BYTES;
-    if !fits {
-        packet.truncate(before);
-    }
-    fits
-}
-
-/// The answers of a packet; `None` where it is none.
-pub(super) fn decode(mut packet: &[u8]) -> Option<Vec<Answer>> {
-    let mut answers = Vec::new();
-    while !packet.is_empty() {
-        let [is_known, count] = [packet[0], *packet.get(9)?];
-        let at = u64::from_le_bytes(*packet.get(1..)?.first_chunk()?);
-        packet = &packet[10..];
-        let mut symbols = Vec::new();
-        for _ in 0..count {
-            let (name, file) = (text(&mut packet)?, text(&mut packet)?);
-            let line = u32::from_le_bytes(*packet.split_off(..4)?.first_chunk()?);
-            symbols.push(Symbol { name: name.into(), file: file.into(), line });
-        }
-        answers.push(Answer { at: (is_known == 1).then_some(at), symbols });
-    }
-    (!answers.is_empty()).then_some(answers)
-}
-
-fn text(packet: &mut &[u8]) -> Option<String> {
-    let length = u16::from_le_bytes(*packet.split_off(..2)?.first_chunk()?);
-    Some(cut(packet.split_off(..usize::from(length))?, MAX_DEMANGLED_BYTES).into_owned())
-}
-
 /// Sends a packet, with descriptors.
 pub(super) fn send(
     socket: &OwnedFd,
@@ -168,20 +137,8 @@ pub(super) fn receive(socket: &impl AsFd) -> io::Result<(Vec<u8>, Vec<OwnedFd>)>
 mod tests {
     use super::*;
 
-    fn answers() -> Vec<Answer> {
-        let symbol = |name: &str| Symbol { name: name.into(), file: "a.c".into(), line: 7 };
-        vec![
-            Answer::default(),
-            Answer { at: Some(u64::MAX), symbols: vec![symbol("f"), symbol("\u{e4}")] },
-            Answer { at: Some(0), symbols: vec![] },
-        ]
-    }
-
     #[test]
-    fn what_is_said_is_understood() {
-        let mut packet = Vec::new();
-        assert!(answers().iter().all(|answer| encode(answer, &mut packet)));
-        assert_eq!(decode(&packet), Some(answers()));
+    fn what_is_asked_is_understood() {
         for request in [
             Request::Program,
             Request::PerfMap,
@@ -190,34 +147,8 @@ mod tests {
         ] {
             assert_eq!(Request::decode(&request.encode()), Some(request));
         }
-    }
-
-    #[test]
-    fn rubbish_is_none() {
-        let mut packet = Vec::new();
-        answers().iter().for_each(|answer| assert!(encode(answer, &mut packet)));
-        assert_eq!(decode(&[]), None, "who says nothing would say it for ever");
-        for length in 1..packet.len() {
-            let whole = decode(&packet[..length]);
-            assert!(whole.is_none_or(|whole| whole.len() < 3), "{length}");
-        }
-        for at in 0..packet.len() {
-            let mut damaged = packet.clone();
-            damaged[at] = 0xff;
-            decode(&damaged);
-        }
         for bytes in [&[][..], &[4], &[2, 9], &[2, 0, 1], &[2, 0, 1, 2, 3, 4, 5, 6, 7, 8]] {
             assert_eq!(Request::decode(bytes), None, "{bytes:?}");
         }
-    }
-
-    #[test]
-    fn a_packet_is_bounded() {
-        let long = Symbol { name: "n".repeat(4096).into(), ..Symbol::default() };
-        let answer = Answer { at: Some(1), symbols: vec![long; 5] };
-        let mut packet = Vec::new();
-        let fitting = (0..10).take_while(|_| encode(&answer, &mut packet)).count();
-        assert_eq!((fitting, decode(&packet).unwrap().len()), (3, 3));
-        assert!(packet.len() <= MAX_PACKET_BYTES);
     }
 }

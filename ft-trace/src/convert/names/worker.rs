@@ -10,13 +10,17 @@ use std::os::unix::fs::FileExt as _;
 use rustix::net::SendFlags;
 
 use super::confine::confine;
+use super::packet::Packet;
 use super::perf_map::PerfMap;
 use super::program::{Inflated, Program};
+use super::rule::Rule;
 use super::wire::{self, MAX_ASKED, Request, What};
 use super::{Answer, Symbol};
 use crate::spool::mapping::Mapping;
 
 /// Largest file that is read, bytes.
+///
+/// Limit: as `MAX_MAPS_BYTES` of `proof.rs`.
 pub(in crate::convert) const MAX_FILE_BYTES: u64 = 2 << 30;
 
 /// How far from a function's begin its first line is looked for.
@@ -47,7 +51,7 @@ fn answer_all(socket: &impl AsFd) -> io::Result<()> {
     Ok(())
 }
 
-type Requested = Option<(Request, Vec<OwnedFd>)>;
+pub(super) type Requested = Option<(Request, Vec<OwnedFd>)>;
 
 fn request(socket: &OwnedFd) -> io::Result<Requested> {
     let (packet, files) = wire::receive(socket)?;
@@ -59,7 +63,7 @@ fn request(socket: &OwnedFd) -> io::Result<Requested> {
 }
 
 /// What is in a file. It is read, not mapped: its owner may cut it short at any time.
-fn content(file: OwnedFd) -> io::Result<Vec<u8>> {
+pub(super) fn content(file: OwnedFd) -> io::Result<Vec<u8>> {
     let file = File::from(file);
     let mut bytes = vec![0; file.metadata()?.len().min(MAX_FILE_BYTES) as usize];
     let mut read = 0;
@@ -98,26 +102,30 @@ fn of_perf_map(socket: &OwnedFd, files: Vec<OwnedFd>) -> io::Result<Requested> {
 }
 
 /// Answers what is asked of a file, until there is another one.
-fn answer(socket: &OwnedFd, find: impl Fn(What, &Mapping, u64) -> Answer) -> io::Result<Requested> {
+pub(super) fn answer(
+    socket: &OwnedFd,
+    find: impl Fn(What, &Mapping, u64) -> Answer,
+) -> io::Result<Requested> {
     loop {
         let (what, [start, end, offset], addresses) = match request(socket)? {
             Some((Request::Ask(what, mapping, addresses), _)) => (what, mapping, addresses),
             other => return Ok(other),
         };
         let mapping = Mapping { start, end, offset, ..Mapping::default() };
-        let mut packet = Vec::new();
+        let mut packet = Packet::default();
         for address in addresses.into_iter().take(MAX_ASKED) {
             let mut answer = find(what, &mapping, address);
-            if !wire::encode(&answer, &mut packet) {
-                wire::send(socket, &packet, &[], SendFlags::empty())?;
-                packet.clear();
+            if !packet.add(&answer) {
+                if !packet.is_empty() {
+                    wire::send(socket, &packet.take(), &[], SendFlags::empty())?;
+                }
                 // The innermost functions are left out of what no packet has room for.
-                while !wire::encode(&answer, &mut packet) {
+                while !packet.add(&answer) {
                     answer.symbols.pop();
                 }
             }
         }
-        wire::send(socket, &packet, &[], SendFlags::empty())?;
+        wire::send(socket, &packet.take(), &[], SendFlags::empty())?;
     }
 }
 
@@ -160,6 +168,7 @@ pub(super) fn of_address(
             let both = u64::from(looked_at) << 32 | u64::from(framed);
             Answer { at: Some(both), symbols: Vec::new() }
         }
+        What::Frame => Answer { at: program.rule(at).map(Rule::packed), symbols: Vec::new() },
         What::Compiled => Answer::default(),
     }
 }

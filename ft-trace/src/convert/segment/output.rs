@@ -44,7 +44,8 @@ impl Output<'_> {
 
     pub(super) fn end<R: Row>(&mut self, part: UnfinishedPart<R>) -> Result<()> {
         let UnfinishedPart { writer, mut ledger, .. } = part;
-        ledger.rows = writer.finish_unsynced(&mut self.unsynced)?;
+        ledger.file = writer.finish_unsynced(&mut self.unsynced)?;
+        ledger.rows = ledger.file.rows;
         self.tables.insert(R::TABLE.to_owned(), ledger);
         Ok(())
     }

@@ -78,11 +78,33 @@ pub fn deep(depth: usize) -> Vec<u8> {
 
 /// A program whose function has this name.
 pub fn named(name: &[u8]) -> Vec<u8> {
+    program(symbols(name))
+}
+
+/// The symbol table of such a program, and its names.
+fn symbols(name: &[u8]) -> Vec<Section<'static>> {
     let symbol = [vec![0; 24], vec![1, 0, 0, 0, 0x12, 0, 1, 0]].concat();
     let symbols = [symbol, [CODE, CODE].map(u64::to_le_bytes).concat()].concat();
     let symbols = Section { kind: 2, names: 2, entry: 24, ..Section::of(".symtab", symbols) };
     let names = Section { kind: 3, ..Section::of(".strtab", [b"\0", name, b"\0"].concat()) };
-    program(vec![symbols, names])
+    vec![symbols, names]
+}
+
+/// A program whose function is called `split`, and whose debugging information says that the rest of it is in this file.
+pub fn split(directory: &str, file: &str) -> Vec<u8> {
+    // A unit with the file's name and directory, its number, and where its code is (DWARF 4, with GNU's names for split ones).
+    let abbreviations = [
+        &[1, 0x11, 0, 0xb0, 0x42, 0x08, 0x1b, 0x08, 0xb1, 0x42, 0x07][..],
+        &[0x11, 0x01, 0x12, 0x07, 0, 0, 0],
+    ];
+    let names = [file.as_bytes(), b"\0", directory.as_bytes(), b"\0"].concat();
+    let numbers = [7, CODE, CODE].map(u64::to_le_bytes).concat();
+    let unit = [&[4, 0, 0, 0, 0, 0, 8, 1][..], &names, &numbers].concat();
+    let unit = [&(unit.len() as u32).to_le_bytes()[..], &unit].concat();
+    let mut sections = symbols(b"split");
+    sections.push(Section::of(".debug_info", unit));
+    sections.push(Section::of(".debug_abbrev", abbreviations.concat()));
+    program(sections)
 }
 
 /// A name of 200 bytes that stands for one of gigabytes.
@@ -94,9 +116,28 @@ pub fn exploding() -> String {
     name
 }
 
+/// That a section is compressed.
+const COMPRESSED: u64 = 0x800;
+
 /// A program with a section that says to be so large when it is inflated, and is not.
 pub fn inflated(bytes: u64) -> Vec<u8> {
-    const COMPRESSED: u64 = 0x800;
     let header = [1, bytes, 1].map(u64::to_le_bytes).concat();
     program(vec![Section { flags: COMPRESSED, ..Section::of(".debug_str", header) }])
+}
+
+/// A program whose function is called `zeros`, with a section of so many of them, a multiple of 128 KiB: four bytes for each of these.
+pub fn zeros(bytes: u64) -> Vec<u8> {
+    const BLOCK_BYTES: u64 = 1 << 17;
+    let header = [2, bytes, 1].map(u64::to_le_bytes).concat();
+    // One frame of blocks of one byte that is repeated (RFC 8878).
+    let frame = [0x28, 0xb5, 0x2f, 0xfd, 0, 7 << 3];
+    let blocks = bytes / BLOCK_BYTES;
+    let block = |n: u64| {
+        let [a, b, c, ..] = (BLOCK_BYTES << 3 | 1 << 1 | u64::from(n + 1 == blocks)).to_le_bytes();
+        [a, b, c, 0]
+    };
+    let content = header.into_iter().chain(frame).chain((0..blocks).flat_map(block)).collect();
+    let mut sections = symbols(b"zeros");
+    sections.push(Section { flags: COMPRESSED, ..Section::of(".debug_str", content) });
+    program(sections)
 }

@@ -78,7 +78,10 @@ fn a_conversion_can_be_killed_at_any_step() {
         let mut converter = Converter::new(dir).unwrap();
         converter.segment(0).unwrap();
         converter.segment(1).unwrap();
-        summary::write(dir, &converter.spool, &converter.registry, &converter.ledgers).unwrap();
+        {
+            let Converter { spool, registry, ledgers, .. } = &converter;
+            summary::write(dir, spool, registry, ledgers, Default::default()).unwrap()
+        };
     });
 }
 

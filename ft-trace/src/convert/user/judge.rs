@@ -6,9 +6,14 @@ use crate::clock::{ClockModel, Cursor};
 use crate::convert::registry::Registry;
 
 /// Times further from the samples are not believed.
+///
+/// Limit: the event is rejected, and counted in `loss`.
+/// Shown by: `hostile_slots_are_counted_and_the_rest_is_used`, `nothing_happens_after_what_was_collected_later`.
 pub(super) const MARGIN_NS: i64 = 3_600_000_000_000;
 
 /// So much later than a clock sample nothing has happened that was collected before it: CPUs' counters are less far apart.
+///
+/// Limit: as `MARGIN_NS`.
 const LATEST_NS: i64 = 1_000_000;
 
 /// What judging needs.

@@ -1,3 +1,4 @@
+use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, StringArray};

@@ -6,6 +6,8 @@
 //! - Each table of recorded events is a view in the schema `with_task`, too: there the async task in whose poll it was then
 //!   stands beside each thread (`in_task.rs`).
 //! - A table of results that is not there yet is a view that says so when it is read.
+//! - Times of the trace become those of the day and back: `wall`, `mono`, `rel`.
+//! - A trace of which a part is not what was written is refused (`whole.rs`).
 //! - What was recorded is refused in one sentence if its columns are others: the trace is damaged, or somebody has made it to do harm.
 //!
 //! The file is made at the end of a conversion, and again when the analyses have written their tables. It finds the trace
@@ -15,12 +17,13 @@
 mod events;
 mod in_task;
 mod sql;
+mod whole;
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use super::error::{Result, io_error};
-use super::{Meta, catalogue, file};
+use super::{Meta, Results, catalogue, file};
 use crate::store::catalogue::{Column, Origin, Table};
 use crate::tables::{SiteRow, Unit};
 use in_task::InTask;
@@ -67,10 +70,10 @@ GROUP BY ALL;
 /// # Errors
 ///
 /// An I/O error, [`StoreError::Refused`](super::StoreError::Refused) when others can write to the trace.
-pub fn write(trace: &Path, meta: &Meta, sites: &[SiteRow]) -> Result<()> {
+pub fn write(trace: &Path, meta: &Meta, results: &Results, sites: &[SiteRow]) -> Result<()> {
     let is_there = |table: &str| trace.join(table).is_dir();
     let place = std::path::absolute(trace).ok();
-    let text = text(place, meta, sites, is_there);
+    let text = text(place, meta, results, sites, is_there);
     let dir = file::open(trace)?;
     dir.write(VIEWS_FILE, text.as_bytes()).map_err(io_error("write", &trace.join(VIEWS_FILE)))
 }
@@ -79,10 +82,12 @@ pub fn write(trace: &Path, meta: &Meta, sites: &[SiteRow]) -> Result<()> {
 fn text(
     place: Option<PathBuf>,
     meta: &Meta,
+    results: &Results,
     sites: &[SiteRow],
     is_there: impl Fn(&str) -> bool,
 ) -> String {
     let mut out = head(place.as_deref().and_then(Path::to_str), meta);
+    whole::write(meta, results, &mut out);
     must_be(catalogue::tables().iter().filter(|table| is_there(table.name)), &mut out);
     out.push_str(KNOWN);
     let in_task = InTask::of(sites.iter().map(|site| site.kind), is_there("async_switches"));
@@ -121,7 +126,8 @@ fn head(place: Option<&str>, meta: &Meta) -> String {
 --     D SELECT * FROM critical_sections;          a table of TABLES.md, with names beside its numbers
 --     D SELECT * FROM event.\"CATEGORY.NAME\";      an event, with its arguments as columns
 --     D SELECT * FROM with_task.sched_waking;     what was recorded, with the async task of each thread
---     D SELECT wall(ts), * FROM sched_switch;     the time of day (UTC)
+--     D SELECT wall(ts), * FROM sched_switch;     the time of day (UTC); rel(ts): ns since the start, as `ft-agent events` counts
+--     D FROM sched_switch WHERE ts BETWEEN mono('2026-11-28 14:00:00.5') AND mono('2026-11-28 14:00:01');    from the time of day
 --
 -- Read from elsewhere after the trace was moved, it asks for SET VARIABLE trace = 'TRACE'.
 
@@ -133,14 +139,19 @@ SET VARIABLE trace_dir = coalesce(
     error('the trace of this views.sql is not where it was, or its path has a backslash, with which DuckDB finds nothing: \
 SET VARIABLE trace = ''DIR'', and read it again'));
 CREATE OR REPLACE MACRO part_rows(name) AS TABLE
-SELECT * FROM read_parquet(getvariable('trace_dir') || '/' || name || '/part-*.parquet', hive_partitioning = false);
+SELECT * FROM read_parquet(coalesce(getvariable('parts_left')[name], [getvariable('trace_dir') || '/' || name || '/part-*.parquet']),
+                           hive_partitioning = false);
 CREATE OR REPLACE MACRO u64(x) AS (x::HUGEINT & 18446744073709551615)::UBIGINT;
 CREATE OR REPLACE MACRO hex_address(x) AS format('0x{{:x}}', u64(x));
 CREATE OR REPLACE MACRO wall(ts) AS make_timestamp_ns(ts + {offset});
+CREATE OR REPLACE MACRO mono(utc) AS epoch_ns(utc::TIMESTAMP_NS) - {offset};
+CREATE OR REPLACE MACRO rel(ts) AS ts - {start};
 ",
         places = places.join(", "),
         identity = identity(meta),
-        offset = meta.clock.realtime_offset_ns,
+        // Between brackets: an offset can be negative.
+        offset = format_args!("({})", meta.clock.realtime_offset_ns),
+        start = format_args!("({})", meta.start.start_ns),
     )
 }
 
@@ -276,7 +287,7 @@ mod tests {
     use super::*;
 
     fn of(table: &str) -> String {
-        let all = text(None, &Meta::default(), &[], |name| name != "gaps");
+        let all = text(None, &Meta::default(), &Results::default(), &[], |name| name != "gaps");
         let from = all.find(&format!("VIEW {table} AS")).expect("a view of each table");
         let text = &all[from..];
         text[..text.find(';').unwrap()].to_owned()
@@ -308,7 +319,7 @@ mod tests {
 
     #[test]
     fn what_was_recorded_must_be_there_in_full() {
-        let all = text(None, &Meta::default(), &[], |_| true);
+        let all = text(None, &Meta::default(), &Results::default(), &[], |_| true);
         let asked = |table: &str| all.contains(&format!("(DESCRIBE FROM part_rows('{table}'))"));
         assert_eq!(["threads", "sched_switch", "requests"].map(asked), [true, true, false]);
         assert!(all.contains("'ts BIGINT, tid INTEGER, pid INTEGER, name VARCHAR, "), "{all}");

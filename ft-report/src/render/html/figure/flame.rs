@@ -16,9 +16,14 @@ use crate::render::number::{dur, percent, style_share};
 use ft_trace::ids::Name;
 
 /// A function with less than this part of all time has no box.
+///
+/// Limit: the figure states the former; the file below it has all.
+/// Shown by: `a_box_is_what_its_chains_sum_to`.
 const LEAST: i64 = 1000;
 
 /// Functions of a chain that have boxes.
+///
+/// Limit: as `LEAST`.
 const DEEPEST: usize = 256;
 
 /// A function, and what was called from it.

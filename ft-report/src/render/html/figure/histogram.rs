@@ -13,6 +13,9 @@ use crate::render::number;
 use crate::stats::{BIN_NS, MAX_BINS};
 
 /// Where a bar begins at most that has durations of 0, too, of which a logarithm knows no begin.
+///
+/// Limit: part of the definition of the figure.
+/// Shown by: no figure but that: its file has the bins.
 const LEAST_NS: f64 = 50.0;
 
 /// Draws one for each, and says how to read them. `exact`: the steps are bins of [`BIN_NS`].

@@ -27,6 +27,9 @@ use plot::{Failed, Plot};
 
 /// Rows of all files of a figure, but for the first, which is whole: a link holds at most 2 MiB in Chromium, and a page
 /// should stay small.
+///
+/// Limit: a note that `--json` has the data replaces the link.
+/// Shown by: `files_that_do_not_fit_are_said`.
 const MOST_CSV_ROWS: usize = 60_000;
 
 /// One drawing.

@@ -1,0 +1,622 @@
+use super::{All, Called, FindingsReport, Kind};
+use crate::code::Code;
+use ft_analysis::Samples;
+use ft_trace::Mark;
+use ft_trace::ids::{Name, Nanos, Pid, Tid};
+use ft_trace::tables::{Blame, FileKind, Part, PathKind, ThreadTime, Withheld};
+
+/// Thread 7, `worker-0` of process 1, slept for 10 ns, of which nothing more is known.
+pub(super) fn row() -> Blame {
+    Blame {
+        ts: Nanos(100),
+        pid: Pid(1),
+        tid: Tid(7),
+        comm: "worker-0".into(),
+        part: Part::Blocked,
+        call: None,
+        file: None,
+        object: None,
+        operation: None,
+        lock: false,
+        join: false,
+        turns: false,
+        holder_tid: None,
+        stack: None,
+        waker_tid: None,
+        waker_pid: None,
+        waker_comm: None,
+        waker_stack: None,
+        asked: false,
+        depth: 0,
+        through_comm: None,
+        through_call: None,
+        through_needs: false,
+        through_stack: None,
+        behind_tid: None,
+        behind_pid: None,
+        behind_comm: None,
+        kind: PathKind::Unknown,
+        culprit: None,
+        culprit_tid: None,
+        recording: false,
+        withheld: None,
+        behind_call: None,
+        behind_file: None,
+        behind_stack: None,
+        sampled: false,
+        ns: 10,
+        pieces: 1,
+        waits: 1,
+        vain: 0,
+        longest_ns: 10,
+        longest_ts: Nanos(100),
+        mark: Mark::Exact,
+    }
+}
+
+/// Threads of these names lived for 1 s each.
+pub(super) fn report(threads: &[(i32, &str)], rows: &[Blame]) -> FindingsReport {
+    report_of(All::default(), threads, rows, &Code::default())
+}
+
+/// The same with chains, and with what is known of the threads.
+pub(super) fn report_of(
+    mut all: All,
+    threads: &[(i32, &str)],
+    rows: &[Blame],
+    code: &Code,
+) -> FindingsReport {
+    for (tid, comm) in threads {
+        all.walls.add(&ThreadTime {
+            ts: Nanos(0),
+            pid: Pid(1),
+            tid: Tid(*tid),
+            comm: (*comm).into(),
+            part: Part::Running,
+            culprit: None,
+            culprit_tid: None,
+            spent_ns: 500_000_000,
+            stretches: 1,
+            agent_ns: None,
+            wall_ns: 1_000_000_000,
+            mark: Mark::Exact,
+        });
+    }
+    rows.iter().for_each(|row| all.add(row, code));
+    all.over(code)
+}
+
+pub(super) fn text(report: FindingsReport) -> String {
+    report.section().to_string()
+}
+
+pub(super) const MS: i64 = 1_000_000;
+
+/// It waits for the mutex at 0x1000, which the logger holds, that sleeps.
+pub(super) fn behind_logger(tid: i32, comm: &str, ms: i64) -> Blame {
+    Blame {
+        tid: Tid(tid),
+        comm: comm.into(),
+        call: Some("futex".into()),
+        object: Some(0x1000),
+        lock: true,
+        waker_tid: Some(9),
+        waker_comm: Some("logger".into()),
+        behind_tid: Some(9),
+        behind_pid: Some(1),
+        behind_comm: Some("logger".into()),
+        depth: 1,
+        kind: PathKind::Timer,
+        culprit: Some("local_timer".into()),
+        behind_call: Some("clock_nanosleep".into()),
+        ns: ms * MS,
+        longest_ns: ms * MS,
+        ..row()
+    }
+}
+
+#[test]
+fn a_lock_that_is_a_variable_has_its_name() {
+    let names = [
+        ("records", "for the mutex records, held"),
+        ("state+0x28", "for the mutex state+0x28, held"),
+        ("\u{1b}[2J", "for the mutex "),
+    ];
+    for (name, expected) in names {
+        let mut all = All::default();
+        all.locks.insert((1, 0x1000), name.into());
+        // Another process has another variable there.
+        all.locks.insert((2, 0x1000), "other".into());
+        let rows = [behind_logger(7, "worker-0", 300)];
+        let report = report_of(all, &[(7, "worker-0")], &rows, &Code::default());
+        assert_eq!(report.findings[0].lock.as_deref(), Some(name));
+        let text = text(report);
+        assert!(text.contains(expected) && !text.contains('\u{1b}'), "{text}");
+    }
+}
+
+#[test]
+fn locks_of_several_names_in_one_finding_have_none() {
+    let called = |kind, names: &[&str]| {
+        let mut lock = Called::default();
+        names.iter().for_each(|name| lock.merge(Called::by(kind, &Name::from(*name))));
+        lock.name().map(ToString::to_string)
+    };
+    assert_eq!(called(Kind::Mutex, &["a", "a"]).as_deref(), Some("a"));
+    assert_eq!(called(Kind::Mutex, &["a", "b", "a"]), None, "of two programs");
+    assert_eq!(called(Kind::Mutex, &["table", "table+0x8"]), None);
+    assert_eq!(called(Kind::RwLock, &["table", "table+0x8"]).as_deref(), Some("table"));
+    assert_eq!(called(Kind::RwLock, &["table+0x38"]).as_deref(), Some("table+0x38"));
+    assert_eq!(called(Kind::Mutex, &[]), None);
+}
+
+#[test]
+fn threads_of_one_role_that_wait_for_one_lock_are_a_finding() {
+    let threads = [(7, "worker-0"), (8, "worker-1"), (9, "logger")];
+    let own = Blame {
+        tid: Tid(9),
+        comm: "logger".into(),
+        call: Some("clock_nanosleep".into()),
+        kind: PathKind::Timer,
+        ns: 400 * MS,
+        ..row()
+    };
+    let rows = [behind_logger(7, "worker-0", 300), behind_logger(8, "worker-1", 100), own];
+    let report = report(&threads, &rows);
+    assert_eq!(report.findings.len(), 1);
+    assert_eq!(report.findings[0].lost_ns, 400 * MS);
+    assert_eq!(report.findings[0].id, "worker-/mutex//logger");
+    let text = text(report);
+    for expected in [
+        "1         worker-0…1 lost 400 ms (20.0 % of their time) waiting for a mutex, held by logger\n",
+        "          100 % of it behind logger: 100 % asleep in clock_nanosleep until a time\n",
+        "          longest 300 ms: worker-0 (thread 7)",
+        "idle      logger 400 ms in clock_nanosleep\n",
+        "trust     complete\n",
+    ] {
+        assert!(text.contains(expected), "{expected}{text}");
+    }
+}
+
+#[test]
+fn what_waits_for_work_is_idle_and_what_is_lost_comes_first() {
+    let data = |kind, ms: i64| Blame {
+        call: Some("read".into()),
+        file: Some(FileKind::Pipe),
+        depth: 1,
+        behind_comm: Some("producer".into()),
+        kind,
+        ns: ms * MS,
+        ..row()
+    };
+    let threads = [(7, "worker-0")];
+    // Its producer sleeps by its own choice: nobody has work.
+    let idle = report(&threads, &[data(PathKind::Timer, 500)]);
+    assert!(idle.findings.is_empty() && idle.idle[0].ns == 500 * MS, "{idle:?}");
+    let given = Blame { waits: 50, ..data(PathKind::Running, 500) };
+    let waits = report(&threads, &[given.clone(), behind_logger(7, "worker-0", 100)]);
+    let text = text(waits);
+    // What comes now and then, as a task of a pool, is no finding, whatever those do meanwhile from whom it comes.
+    let seldom = report(&threads, &[Blame { waits: 4, ..given }]);
+    assert!(seldom.findings.is_empty() && seldom.idle[0].ns == 500 * MS, "{seldom:?}");
+    let first = text.find("lost 100 ms").expect("what is lost");
+    let second = text.find("waited 500 ms (50.0 % of its time) for data from a pipe");
+    assert!(first < second.expect("what it waited for"), "{text}");
+}
+
+/// It waits for the answer of a server, which sleeps.
+fn for_an_answer(ms: i64) -> Blame {
+    Blame {
+        call: Some("read".into()),
+        file: Some(FileKind::Pipe),
+        waker_tid: Some(9),
+        waker_comm: Some("server".into()),
+        behind_tid: Some(9),
+        behind_comm: Some("server".into()),
+        depth: 1,
+        kind: PathKind::Timer,
+        culprit: Some("local_timer".into()),
+        ns: ms * MS,
+        ..row()
+    }
+}
+
+#[test]
+fn who_has_asked_one_that_sleeps_has_lost_the_time() {
+    let threads = [(7, "worker-0")];
+    let asked = Blame { asked: true, ..for_an_answer(500) };
+    let text = text(report(&threads, std::slice::from_ref(&asked)));
+    assert!(text.contains("worker-0 lost 500 ms (50.0 % of its time) waiting for data"), "{text}");
+    // It may wait for several servers at once; without having asked, for whatever comes.
+    let poll = |asked| Blame { call: Some("poll".into()), asked, ..for_an_answer(500) };
+    assert_eq!(report(&threads, &[poll(true)]).findings[0].lost_ns, 500 * MS);
+    assert!(report(&threads, &[poll(false)]).findings.is_empty());
+    // Who did nothing itself, and waited for a lock, kept it waiting all the same.
+    let through = Blame {
+        depth: 2,
+        through_comm: Some("server".into()),
+        through_call: Some("futex".into()),
+        through_needs: true,
+        behind_comm: Some("cleaner".into()),
+        ..for_an_answer(500)
+    };
+    let found = report(&threads, &[through]);
+    assert_eq!(found.findings[0].behind[0].through, ["server"]);
+    let text = self::text(found);
+    assert!(text.contains("behind cleaner, for whom server waited: "), "{text}");
+}
+
+#[test]
+fn a_semaphore_is_kept_from_those_who_take_it_in_turns() {
+    let threads = [(7, "worker-0")];
+    let of = |turns, waker: &str| Blame {
+        call: Some("futex".into()),
+        file: None,
+        turns,
+        waker_comm: Some(waker.into()),
+        ..for_an_answer(500)
+    };
+    assert_eq!(report(&threads, &[of(true, "other")]).findings[0].class, super::Class::Lost);
+    assert!(report(&threads, &[of(false, "other")]).findings.is_empty());
+}
+
+#[test]
+fn a_chain_names_the_holder_and_who_is_behind() {
+    let chain = Blame {
+        waker_comm: Some("middle".into()),
+        depth: 2,
+        through_comm: Some("middle".into()),
+        ..behind_logger(7, "worker-0", 400)
+    };
+    let text = text(report(&[(7, "worker-0")], &[chain]));
+    assert!(text.contains("waiting for a mutex, held by middle\n"), "{text}");
+    assert!(
+        text.contains("100 % of it behind logger, for whom middle waited: 100 % asleep"),
+        "{text}"
+    );
+}
+
+#[test]
+fn waits_that_are_begun_again_are_behind_the_holder() {
+    let again = Blame {
+        waker_comm: None,
+        behind_comm: None,
+        behind_call: None,
+        depth: 0,
+        ..behind_logger(7, "worker-0", 300)
+    };
+    let text = text(report(&[(7, "worker-0")], &[behind_logger(7, "worker-0", 100), again]));
+    assert!(text.contains("lost 400 ms"), "{text}");
+    assert!(text.contains("100 % of it behind logger: 75.0 % keeping it while "), "{text}");
+}
+
+#[test]
+fn a_herd_is_a_finding_although_it_is_idle() {
+    let woken = |vain| Blame {
+        call: Some("futex".into()),
+        file: None,
+        waits: 400,
+        vain,
+        ..for_an_answer(500)
+    };
+    let threads = [(7, "worker-0")];
+    let said = text(report(&threads, &[woken(300)]));
+    let expected =
+        "worker-0 was woken for nothing 300 of 400 times (thundering herd): server wakes all, for";
+    assert!(said.contains(expected), "{said}");
+    assert!(report(&threads, &[woken(100)]).findings.is_empty());
+}
+
+#[test]
+fn a_disk_serves_others_meanwhile() {
+    let syncs = |tid, comm: &str, ms: i64| Blame {
+        tid: Tid(tid),
+        comm: comm.into(),
+        call: Some("fsync".into()),
+        kind: PathKind::Device,
+        culprit: Some("BLOCK".into()),
+        ns: ms * MS,
+        ..row()
+    };
+    let threads = [(7, "worker-0"), (9, "dumper")];
+    let said = text(report(&threads, &[syncs(7, "worker-0", 500), syncs(9, "dumper", 400)]));
+    assert!(said.contains("meanwhile the disk also served dumper"), "{said}");
+    let said = text(report(&threads, &[syncs(7, "worker-0", 500), syncs(9, "dumper", 50)]));
+    assert!(!said.contains("served dumper"), "{said}");
+}
+
+#[test]
+fn where_one_was_is_said_before_what_did_the_little_that_it_did_besides() {
+    let functions = [
+        "sleep_until_the_time_has_come_that_is_asked_for",
+        "use_the_connection_that_one_has_of_the_pool",
+        "serve_who_calls",
+    ];
+    let code = Code::of(&[(1, &functions.join(" "))]);
+    let wait = |kind, culprit: &str, ms| Blame {
+        behind_stack: Some(1),
+        kind,
+        culprit: Some(culprit.into()),
+        ..behind_logger(7, "worker-0", ms)
+    };
+    let of = |little_ms| {
+        let preempted = |culprit, ms| wait(PathKind::Preempted, culprit, ms);
+        let rows = [
+            wait(PathKind::Timer, "local_timer", 500),
+            preempted("another_program", little_ms),
+            preempted("one_more_program", little_ms),
+        ];
+        let threads = [(7, "worker-0"), (9, "logger")];
+        let said = text(report_of(All::default(), &threads, &rows, &code));
+        said.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let said = of(50);
+    let place = format!("until a time, in {}, 16.7 % without a CPU", functions.join(" < "));
+    assert!(said.contains(&place), "{said}");
+    // What is no little is told in any case.
+    assert!(of(100).contains("% without a CPU, behind another_program"), "{}", of(100));
+}
+
+#[test]
+fn where_one_ran_samples_say_before_where_it_lost_its_cpu() {
+    let code = Code::of(&[(1, "ship shipper"), (2, "shipper main"), (3, "write shipper")]);
+    let wait = |kind, stack, sampled, pieces| Blame {
+        kind,
+        behind_call: None,
+        behind_stack: Some(stack),
+        sampled,
+        pieces,
+        ..behind_logger(7, "worker-0", 100)
+    };
+    let at = |samples| {
+        let rows = [
+            wait(PathKind::Running, 1, true, samples),
+            wait(PathKind::Preempted, 2, false, 50),
+            wait(PathKind::Running, 3, false, 90),
+        ];
+        let report = report_of(All::default(), &[(7, "worker-0")], &rows, &code);
+        report.findings[0].behind[0].at.join(" ")
+    };
+    assert_eq!(at(5), "ship shipper");
+    assert_eq!(at(4), "shipper main", "too few samples");
+}
+
+#[test]
+fn calls_in_which_threads_of_one_name_had_nothing_to_do_are_told() {
+    let sleeps = |call: &str, ms: i64| Blame {
+        call: Some(call.into()),
+        kind: PathKind::Timer,
+        culprit: Some("local_timer".into()),
+        ns: ms * MS,
+        ..row()
+    };
+    // Somebody gives it something now and then.
+    let given = Blame {
+        depth: 1,
+        behind_comm: Some("worker-1".into()),
+        ..Blame { kind: PathKind::Running, ..sleeps("futex", 300) }
+    };
+    let said = |rows: &[Blame]| text(report(&[(7, "worker-0")], rows));
+    let both = said(&[sleeps("clock_nanosleep", 310), given.clone()]);
+    assert!(both.contains("idle      worker-0 610 ms in clock_nanosleep and futex\n"), "{both}");
+    let most = said(&[sleeps("clock_nanosleep", 50), given]);
+    assert!(most.contains("idle      worker-0 350 ms in futex\n"), "{most}");
+}
+
+#[test]
+fn a_screen_has_24_lines_of_100_columns() {
+    let long = "a_name_that_is_long_".repeat(2);
+    let rows: Vec<Blame> = (0..9)
+        .map(|i| Blame {
+            object: Some(0x1000 * i),
+            behind_call: Some((&*long).into()),
+            culprit: Some((&*long).into()),
+            ..behind_logger(7, "worker-0", 100)
+        })
+        .collect();
+    let said = text(report(&[(7, "worker-0")], &rows));
+    assert!(said.lines().count() <= 24, "{said}");
+    assert!(said.lines().all(|line| line.chars().count() <= 100), "{said}");
+}
+
+#[test]
+fn functions_are_named_without_their_parameters() {
+    for (label, expected) in [
+        ("std::deque<std::promise<int> >::push_back(std::promise<int>&&)", "std::deque::push_back"),
+        ("<a::B as c::D>::run", "<a::B as c::D>::run"),
+        ("p::main::{{closure}}::{{closure}}", "p::main::{{closure}}"),
+        ("(anonymous namespace)::f(int)", "(anonymous namespace)::f"),
+    ] {
+        assert_eq!(super::places::short(label), expected);
+    }
+}
+
+#[test]
+fn what_is_little_is_no_finding() {
+    let report = report(&[(7, "worker-0")], &[behind_logger(7, "worker-0", 5)]);
+    assert!(report.findings.is_empty());
+    assert!(text(report).contains("no thread lost more than a two-hundredth of its time"));
+}
+
+#[test]
+fn without_the_kernel_nothing_is_known() {
+    assert!(text(report(&[], &[])).contains("the kernel was not recorded"));
+    let asleep = FindingsReport { has_switches: true, ..report(&[], &[]) };
+    assert!(text(asleep).contains("no recorded thread ran"));
+}
+
+#[test]
+fn what_is_withheld_says_by_what() {
+    let threads = [(7, "rt-loop"), (8, "spin"), (9, "dl")];
+    let preempted = |tid, comm: &str| Blame {
+        tid: Tid(tid),
+        comm: comm.into(),
+        part: Part::Preempted,
+        kind: PathKind::Preempted,
+        ns: 100 * MS,
+        longest_ns: 54 * MS,
+        ..row()
+    };
+    let rows = [
+        Blame {
+            withheld: Some(Withheld::Share),
+            culprit: Some("fair-batch".into()),
+            culprit_tid: Some(11),
+            ..preempted(7, "rt-loop")
+        },
+        Blame {
+            withheld: Some(Withheld::Quota),
+            culprit: Some("cgroup web, 20 ms of each 100 ms".into()),
+            ns: 800 * MS,
+            ..preempted(8, "spin")
+        },
+        Blame { withheld: Some(Withheld::Budget), culprit_tid: Some(0), ..preempted(9, "dl") },
+        // Until its next period it has nothing to do.
+        Blame {
+            withheld: Some(Withheld::Period),
+            call: Some("sched_yield".into()),
+            culprit_tid: Some(0),
+            ns: 700 * MS,
+            ..preempted(9, "dl")
+        },
+        Blame {
+            part: Part::Blocked,
+            kind: PathKind::Timer,
+            withheld: Some(Withheld::Late),
+            call: Some("clock_nanosleep".into()),
+            culprit: Some("local_timer".into()),
+            longest_ns: 15 * MS,
+            ns: 30 * MS,
+            ..preempted(7, "rt-loop")
+        },
+    ];
+    let text = text(report(&threads, &rows));
+    for expected in [
+        "spin lost 800 ms (80.0 % of its time) throttled by the CPU quota of cgroup web, 20 ms",
+        "dl lost 100 ms (10.0 % of its time) throttled by its budget of SCHED_DEADLINE",
+        "rt-loop lost 100 ms (10.0 % of its time) throttled as real-time threads had used up",
+        "100 % of it while fair-batch ran\n",
+        "rt-loop lost 30.0 ms (3.0 % of its time) woken late by its timer\n",
+        "longest 15.0 ms: rt-loop (thread 7)",
+        "idle      dl 700 ms in sched_yield\n",
+    ] {
+        assert!(text.contains(expected), "{expected}\n{text}");
+    }
+}
+
+#[test]
+fn interrupts_that_struck_who_had_the_cpu_are_behind_a_wait_for_it() {
+    let wait = |kind, culprit: &str, ms: i64| Blame {
+        part: Part::Dispatch,
+        call: Some("clock_nanosleep".into()),
+        kind,
+        culprit: Some(culprit.into()),
+        ns: ms * MS,
+        longest_ns: 2 * MS,
+        ..row()
+    };
+    let rows = [
+        wait(PathKind::Interrupt, "NET_RX", 60),
+        Blame { culprit_tid: Some(55), ..wait(PathKind::Dispatch, "kdamond", 10) },
+    ];
+    let text = text(report(&[(7, "worker-0")], &rows));
+    for expected in [
+        "lost 70.0 ms (7.0 % of its time) waiting for a CPU\n",
+        "85.7 % behind interrupts (NET_RX), 14.3 % behind kdamond\n",
+    ] {
+        assert!(text.contains(expected), "{expected}\n{text}");
+    }
+}
+
+#[test]
+fn what_is_not_complete_says_what_is_missing() {
+    let trust = |change: fn(&mut FindingsReport)| {
+        let mut report = report(&[(7, "a")], &[]);
+        change(&mut report);
+        let text = text(report);
+        let line =
+            text.split_once("trust").expect("a line").1.split("more ").next().expect("its text");
+        line.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(trust(|_| ()), "complete");
+    assert_eq!(
+        trust(|r| r.head.samples = Samples { missing: 45, expected: 136 }),
+        "complete, but for 45 missing of 136 samples"
+    );
+    assert_eq!(
+        trust(|r| {
+            r.head.missing_switches = 3;
+            r.head.samples = Samples { missing: 1, expected: 200 };
+        }),
+        "complete, but for 3 missing switches, perhaps of a process hidden from tracers, and 1 missing of 200 samples"
+    );
+    assert_eq!(
+        trust(|r| {
+            r.head.lost_kernel_records = 1;
+            r.head.quality.unknown_places = 2;
+        }),
+        "1 record, and an unknown number of records at 2 places lost: figures near them are lower bounds"
+    );
+}
+
+#[test]
+fn threads_of_go_that_have_no_goroutine_to_run_are_idle_and_a_note_says_what_is_not_seen() {
+    let frames = "runtime.futex runtime.futexsleep runtime.notesleep runtime.stopm";
+    let code = Code::of(&[(1, frames)]);
+    let row = Blame {
+        comm: "server".into(),
+        call: Some("futex".into()),
+        stack: Some(1),
+        depth: 1,
+        waits: 1000,
+        ns: 900 * MS,
+        behind_comm: Some("server".into()),
+        ..row()
+    };
+    let mut all = All::default();
+    all.add(&row, &code);
+    let report = all.over(&code);
+    assert!(report.findings.is_empty() && report.goroutines);
+    assert_eq!(report.idle[0].ns, 900 * MS);
+    assert!(text(report).contains("note      goroutines are not threads"));
+}
+
+#[test]
+fn what_slept_when_the_recording_began_is_in_no_page_fault() {
+    let first = Blame { kind: PathKind::Timer, ns: 200 * MS, ..row() };
+    let found = |row: &Blame| {
+        let all = All { faults: Some([(7, 100)].into()), ..All::default() };
+        report_of(all, &[(7, "worker-0")], std::slice::from_ref(row), &Code::default())
+    };
+    assert_eq!(found(&first).findings[0].kind, Kind::Fault);
+    let before = Blame { ts: Nanos(99), ..first };
+    let report = found(&before);
+    assert!(report.findings.is_empty() && report.idle[0].ns == 200 * MS, "{report:?}");
+}
+
+#[test]
+fn who_waits_by_our_library_waits_in_the_code_that_called_it() {
+    let code =
+        Code::of(&[(1, "ft_user::sync::mutex::Mutex::lock_slow ledger::serve ledger::main")]);
+    let wait = Blame { stack: Some(1), ..behind_logger(7, "worker-0", 300) };
+    let report = report_of(All::default(), &[(7, "worker-0")], &[wait], &code);
+    assert_eq!(report.findings[0].at, ["ledger::serve", "ledger::main"]);
+}
+
+#[test]
+fn where_one_ran_is_not_said_to_be_where_it_slept() {
+    let code = Code::of(&[(1, "commit flush")]);
+    let ran = Blame {
+        kind: PathKind::Preempted,
+        culprit: Some("hog".into()),
+        behind_call: None,
+        behind_stack: Some(1),
+        pieces: 9,
+        ..behind_logger(7, "worker-0", 300)
+    };
+    let rows = [ran, behind_logger(7, "worker-0", 200)];
+    let said = text(report_of(All::default(), &[(7, "worker-0")], &rows, &code));
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    let expected = "60.0 % without a CPU, behind hog, in commit < flush, 40.0 % asleep in clock_nanosleep until a time";
+    assert!(said.contains(expected), "{said}");
+}
