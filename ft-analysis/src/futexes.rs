@@ -186,7 +186,7 @@ impl Futexes {
         let Some(call) = &thread.calling else { return };
         self.rows += 1;
         let (key, ts) = (thread.key, open.began.ts);
-        let missing = world.losses().scheduling_since(ts) || thread.doubtful_since(ts);
+        let missing = world.losses().kernel_since(ts) || thread.doubtful_since(ts);
         let lost = missing || !open.shares.is_exact();
         let by_nobody = matches!(end, FutexEnd::TimedOut | FutexEnd::Changed | FutexEnd::AtOnce);
         // Of one process, an address is a futex.

@@ -175,7 +175,7 @@ impl KernelLocks {
     ) {
         self.rows += 1;
         let (key, ts) = (thread.key, open.began.ts);
-        let missing = world.losses().scheduling_since(ts) || thread.doubtful_since(ts);
+        let missing = world.losses().kernel_since(ts) || thread.doubtful_since(ts);
         let lost = missing || open.unsure;
         let (hold_lock, hold_name, hold_place) = match open.hold {
             Some((lock, name, place)) => (Some(lock), Some(name), Some(place)),

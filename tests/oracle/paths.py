@@ -189,8 +189,8 @@ class Paths:
         depth, wait, waiter = around
         if cut.doing == "running":
             at = cut.start
-            for part, name, spent in self.threads.on_cpu(cut):
-                kind = "interrupt" if part in IRQ_PARTS.values() else "running"
+            for part, name, spent in self.threads.recorded_on_cpu(cut):
+                kind = {"running": "running", "unexplained": "unknown"}.get(part, "interrupt")
                 culprits = ((name, None),) if name else NOBODY
                 yield Piece(at, at + spent, depth, tid, kind, culprits, wait, waiter)
                 at += spent

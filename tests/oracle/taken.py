@@ -56,7 +56,7 @@ class Taken:
             lines += [f"call_chains tid={row['tid']} ts={row['ts']}: {fault}" for fault in faults]
         for tid, mine in self.aways.items():
             if self.only in (None, tid):
-                missing = [a.left.ts for a in mine if a.surely and (tid, a.left.ts) not in seen]
+                missing = [a.left.ts for a in mine if a.surely and a.next and (tid, a.left.ts) not in seen]
                 lines += [f"call_chains tid={tid} left={ts}: missing" for ts in missing]
         return lines
 
@@ -86,7 +86,7 @@ class Taken:
     def judges(self, row: dict) -> bool:
         """Whether its absence would be noticed."""
         away = None if row["kind"] == "wake" else self.away(row)
-        return away is not None and away.surely
+        return away is not None and away.surely and away.next is not None
 
     def narrowed(self, rows: list[dict], row: dict) -> tuple["Taken", list[dict]]:
         """What concerns one row."""
@@ -124,5 +124,7 @@ def aways(trace: Trace, shortest: int, losses: list[Loss]) -> dict[int, list[Awa
                 broken.add(tid)
             left[tid] = switch
             if (mine := found.get(tid)) and mine[-1].next is None:
-                mine[-1] = mine[-1]._replace(next=switch.ts)
+                # Its chain is recorded behind the switch with which it came, and may be missing on its own.
+                surely = mine[-1].surely and not touched(losses, mine[-1].came.ts, switch.ts)
+                mine[-1] = mine[-1]._replace(next=switch.ts, surely=surely)
     return found

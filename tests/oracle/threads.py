@@ -2,7 +2,7 @@
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from itertools import dropwhile, groupby
+from itertools import dropwhile, groupby, pairwise
 from typing import Callable, Iterator, NamedTuple
 
 from compare import OneOf
@@ -106,6 +106,7 @@ class Threads:
             self.irqs.setdefault(irq.cpu, []).append(irq)
         self.irq_starts = {cpu: [irq.ts for irq in irqs] for cpu, irqs in self.irqs.items()}
         self.missed = missed_interrupts(trace)
+        self.losses = kernel_losses(trace)
         self.longest_irq = max((irq.dur for irq in trace.irqs), default=0)
         self.timelines = self.walk()
         self.counts = Counts(trace)
@@ -146,7 +147,7 @@ class Threads:
         for wait in self.trace.contention:
             if wait.end in ("acquired", "failed") and wait.ts + wait.dur <= self.end:
                 note(wait.tid, -1, wait._replace(ts=wait.ts + wait.dur))
-        walker = Walker(self.cpus, kernel_losses(self.trace), self.end, self.trace.clock_bound_ns)
+        walker = Walker(self.cpus, self.losses, self.end, self.trace.clock_bound_ns)
         return {tid: walker.timeline(tid, rows) for tid in records if (rows := seen(records[tid]))}
 
     def named(self, tid: int) -> OneOf:
@@ -182,6 +183,10 @@ class Threads:
         edge = any(s.doubt or s.state == UNSEEN for s in around) or touched(self.missed, start, end)
         return Parts(ns, doubtful, edge)
 
+    def lost_in(self, start: int, end: int) -> bool:
+        """Whether records of switches or interrupts are missing in a time."""
+        return touched(self.losses, start, end) or touched(self.missed, start, end)
+
     def missed_ns(self, stretch: Stretch) -> int:
         """How much of a time on a CPU may have been that of interrupts that are missing."""
         if stretch.doubt:
@@ -208,6 +213,17 @@ class Threads:
             else:
                 found.append(("running", "", end - start))
         return found
+
+    def recorded_on_cpu(self, stretch: Stretch) -> Iterator[tuple[str, str, int]]:
+        """The same, without what is not known where interrupts are missing."""
+        windows = [(loss.ts, loss.ts + loss.dur) for loss in self.missed]
+        edges = {stretch.start, stretch.end}
+        edges |= {t for window in windows for t in window if stretch.start < t < stretch.end}
+        for start, end in pairwise(sorted(edges)):
+            if any(since <= start and end <= until for since, until in windows):
+                yield "unexplained", "no record", end - start
+            else:
+                yield from self.on_cpu(stretch._replace(start=start, end=end))
 
     def occupants(self, tid: int, start: int, end: int, doing: tuple[str, ...] = WAITS) -> Shares:
         """Who had the CPU while a thread could run and did not."""
@@ -266,14 +282,13 @@ class Walker:
                 self.shows_that_it_runs(tid, row, leaves_from(switches[at], tid))
         ended = self.now.state in DEAD
         if not ended:
-            missing = self.now.start if self.has_left_unseen() else None
-            self.turn(max(self.end, self.now.start), "unknown", -1, "", missing)
+            self.turn(max(self.end, self.now.start), "unknown", -1, "", self.has_left_unseen())
         return Timeline(self.stretches, self.delays, ended)
 
-    def has_left_unseen(self) -> bool:
-        """One that still runs by its last record does not, where another left its CPU."""
+    def has_left_unseen(self) -> int | None:
+        """Since when one that runs by its last record may not, because another left its CPU."""
         period = self.cpus.at(self.now.cpu, self.now.start) if self.now.doing == "running" else None
-        return bool(period and period.doubt)
+        return max(self.now.start, period.known_until) if period and period.doubt else None
 
     def turn(self, ts: int, doing: str, cpu: int, state: str, doubt_from: int | None = None) -> None:
         """Ends the current stretch, doubtful from a moment on, and begins another."""
@@ -363,7 +378,7 @@ class Walker:
         if self.now.doing == "running" and not lost:
             self.early = waking
         elif lost or self.now.doing in ("blocked", "unknown"):
-            missing = self.now.start if self.slept_after_all or self.has_left_unseen() else None
+            missing = self.now.start if self.slept_after_all else self.has_left_unseen()
             self.turn(waking.ts, "dispatch", waking.target_cpu, self.now.state, missing)
             self.slept_after_all = False
             self.since = (waking.ts, "woken", waking)

@@ -94,7 +94,10 @@ class Turns:
             ns.update(parts.ns)
         ns["parked"] = dur - sum(until - since for _, since, until in times)
         doubtful = sum(parts.doubtful_ns for parts in all_parts)
-        return Parts(ns, doubtful, any(parts.doubtful_edge for parts in all_parts))
+        begin = times[0][1]
+        # What is missing while the task was parked may have been a turn of it.
+        edge = any(parts.doubtful_edge for parts in all_parts) or threads.lost_in(begin, begin + dur)
+        return Parts(ns, doubtful, edge)
 
     @staticmethod
     def occupants(threads: Threads, times: list[Time], doing: tuple[str, ...] = WAITS) -> Shares:

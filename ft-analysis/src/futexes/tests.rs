@@ -200,6 +200,20 @@ fn a_loss_makes_the_parts_lower_bounds_and_nobody_had_it_at_once() {
 }
 
 #[test]
+fn interrupts_that_are_missing_while_it_runs_make_the_parts_lower_bounds() {
+    check(
+        "0 0 .>a S
+         5 lose irq 7
+         10 futex a wait L 40 done
+         20 0 a>. S
+         30 wake . a 0
+         40 0 .>a S
+         60 0 a>. S",
+        &["a wait@L 10+40 woken run18 dis10 slp10 ?2 by .:- after 20 behind .10 lower bound"],
+    );
+}
+
+#[test]
 fn chains_of_the_waiter_and_the_waker_belong_to_the_wait() {
     check(
         "0 0 .>a S

@@ -217,6 +217,17 @@ fn a_loss_makes_the_parts_lower_bounds() {
 }
 
 #[test]
+fn interrupts_that_are_missing_while_it_runs_make_the_parts_lower_bounds() {
+    check(
+        "0 0 .>a S
+         5 lose irq 15
+         10 contend a spinlock 40 M
+         60 0 a>. S",
+        &["a spinlock@M 10+40 acquired run30 ?10 lower bound"],
+    );
+}
+
+#[test]
 fn more_waits_than_can_enclose_each_other_end_the_outermost() {
     let waits: String =
         (0..17).map(|i| format!("{} contend a mutex {} M\n", 10 + i, 100 - i)).collect();
