@@ -5,6 +5,7 @@ mod jits;
 mod killed;
 mod locks;
 mod peer;
+mod pprof;
 mod shares;
 mod shortly;
 mod stage;

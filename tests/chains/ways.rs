@@ -126,6 +126,11 @@ fn told(stage: &Stage, trace: &Trace) {
         text.lines().map(|l| l.rsplit(' ').next().unwrap().parse::<i64>().unwrap()).sum();
     let rows = trace.rows::<CallChain>().map(|row| row.expect("a row").dur);
     assert_eq!(sum, rows.sum::<i64>());
+    crate::pprof::has_all_time(
+        stage,
+        trace,
+        &["sleep_four", "sleep_three", "sleep_two", "sleep_one"],
+    );
 }
 
 /// The picture has the functions, and is one.

@@ -8,7 +8,7 @@ use crate::stage::Stage;
 fn a_trace_without_chains_is_not_exported_but_says_what_would_record_them() {
     let stage = Stage::unpack("preload");
     stage.agent(&["convert", "trace"]);
-    for format in ["collapsed", "flamegraph"] {
+    for format in ["collapsed", "flamegraph", "pprof"] {
         let out = stage.trace().with_extension(format);
         let mut export = Command::new(ft_tests::agent());
         export.arg("export").arg(stage.trace()).args(["-f", format, "-o"]).arg(&out);

@@ -1,7 +1,8 @@
-//! `cargo xtask package`: what is published. The crates, each built from its own package, and a Debian package of the
-//! agent.
+//! `cargo xtask package`: what is published. The crates, each built from its own package, a Debian package, and a tarball
+//! of an agent that needs no library of the system.
 
 mod deb;
+mod tarball;
 
 use std::{
     fs,
@@ -15,7 +16,7 @@ use anyhow::{Context, Result, bail};
 use crate::{
     build::{self, Profile},
     steps::Steps,
-    workspace::{self, cargo, cargo_home, step, target_dir},
+    workspace::{self, cargo, cargo_home, output, step, target_dir},
 };
 
 /// Members of the workspace that are not published.
@@ -30,7 +31,7 @@ const CANNOT: i32 = 75;
 ///
 /// When one of them cannot be made, or does not do what it should.
 pub(crate) fn run() -> Result<()> {
-    let mut steps = Steps::new(7);
+    let mut steps = Steps::new(8);
     build::bpf(&mut steps);
     steps.next("the crates, each built from its own package", Some(300));
     crates(true)?;
@@ -42,9 +43,12 @@ pub(crate) fn run() -> Result<()> {
     let package = deb::build(programs, deb::Compression::Small)?;
     steps.next("installing, using and removing it", None);
     println!("{}", tried(&package)?);
+    steps.next("the tarball with a static agent", Some(400));
+    let tarball = tarball::build(&programs.join("libft_preload.so"))?;
     steps.next("what a publisher has to fill in", None);
     missing(&workspace::root())?.iter().for_each(|what| println!("missing: {what}"));
-    println!("{}\n{}", target_dir().join("package").display(), package.display());
+    let folder = target_dir().join("package");
+    println!("{}\n{}\n{}", folder.display(), package.display(), tarball.display());
     Ok(())
 }
 
@@ -151,6 +155,13 @@ fn publisher(root: &Path) -> Result<Vec<(String, String)>> {
 
 fn read(path: &Path) -> Result<String> {
     fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// When the newest commit was made, seconds since 1970; 0 outside of a repository.
+fn commit_time() -> String {
+    let mut git = Command::new("git");
+    git.args(["log", "-1", "--format=%ct"]).current_dir(workspace::root());
+    output(&mut git).map_or_else(|_| "0".to_owned(), |time| time.trim().to_owned())
 }
 
 /// Where the packaging's own files lie.

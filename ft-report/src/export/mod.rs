@@ -7,6 +7,7 @@
 //! Memory does not grow with the trace. What an application wrote is hostile: a format says how it keeps names from being
 //! anything else.
 
+mod chained;
 mod collapsed;
 mod ctf;
 mod firefox;
@@ -14,6 +15,7 @@ mod firefox;
 mod flamegraph;
 mod paje;
 mod perfetto;
+mod pprof;
 mod sorted;
 mod text;
 
@@ -52,6 +54,11 @@ pub static FORMATS: &[Format] = &[
         name: "collapsed",
         about: "flamegraph.pl, inferno-flamegraph and https://www.speedscope.app, of groups stack and profile",
         output: Output::File(collapsed::write),
+    },
+    Format {
+        name: "pprof",
+        about: "`go tool pprof` and what else reads its profiles, of groups stack and profile",
+        output: Output::File(pprof::write),
     },
     #[cfg(feature = "flamegraph")]
     Format {

@@ -15,7 +15,7 @@ use crate::trace;
 pub(crate) const CHILD: &str = "export-one";
 
 /// Formats of call chains, of which the made-up trace has none.
-const OF_CHAINS: [&str; 2] = ["collapsed", "flamegraph"];
+const OF_CHAINS: [&str; 3] = ["collapsed", "flamegraph", "pprof"];
 
 /// Prints a line for each length, in millions of events, and format.
 pub(crate) fn table(millions: &[u64]) {

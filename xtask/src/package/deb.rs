@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context, Result};
 
-use super::{files, publisher, read};
+use super::{commit_time, files, publisher, read};
 use crate::workspace::{self, output, run, target_dir};
 
 /// How hard the package is compressed.
@@ -154,11 +154,4 @@ impl Tree {
 
 fn architecture() -> Result<String> {
     Ok(output(Command::new("dpkg").arg("--print-architecture"))?.trim().to_owned())
-}
-
-/// When the newest commit was made, seconds since 1970; 0 outside of a repository.
-fn commit_time() -> String {
-    let mut git = Command::new("git");
-    git.args(["log", "-1", "--format=%ct"]).current_dir(workspace::root());
-    output(&mut git).map_or_else(|_| "0".to_owned(), |time| time.trim().to_owned())
 }
