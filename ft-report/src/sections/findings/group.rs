@@ -44,6 +44,8 @@ pub(super) struct Behind {
     pub(super) through: HashMap<String, (Role, i64)>,
     pub(super) ns: i64,
     pub(super) states: HashMap<State, i64>,
+    /// Those who did that to them, by what their names have in common.
+    pub(super) culprits: HashMap<String, Role>,
     /// Where they were: time, and of how many pieces.
     pub(super) slept: HashMap<i64, i64>,
     pub(super) sampled: HashMap<i64, (i64, i64)>,
@@ -58,6 +60,9 @@ impl Behind {
         self.who.merge(other.who);
         self.ns += other.ns;
         merge_roles(&mut self.through, other.through);
+        for (stem, who) in other.culprits {
+            self.culprits.entry(stem).or_default().merge(who);
+        }
         for (state, ns) in other.states {
             *self.states.entry(state).or_default() += ns;
         }
@@ -295,6 +300,11 @@ impl Group {
         {
             who.add_name(through);
             *ns += row.ns;
+        }
+        if let (Some(stem), Some(name), false) = (&culprit, &row.culprit, is_agents)
+            && let Some(who) = bounded(&mut behind.culprits, stem.clone())
+        {
+            who.add_name(name);
         }
         let state = State {
             kind: row.kind,

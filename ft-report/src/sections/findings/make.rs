@@ -34,7 +34,9 @@ pub(super) fn finding(key: Key, group: Group, code: &Code, walls: &Walls) -> Fin
                     kind: state.kind,
                     call: state.call.map(|call| call.to_string()),
                     file: state.file,
-                    culprit: state.culprit,
+                    culprit: state.culprit.map(|stem| {
+                        behind.culprits.get(&stem).map_or(stem, |who| who.name.clone())
+                    }),
                     ns,
                 })
                 .collect();
@@ -81,12 +83,15 @@ pub(super) fn finding(key: Key, group: Group, code: &Code, walls: &Walls) -> Fin
         wakers: wakers.into_iter().map(|(who, _)| who.name).collect(),
         behind,
         also: None,
-        longest: group.longest.map(|longest| LongestWait {
-            ns: longest.ns,
-            ts: longest.ts,
-            comm: longest.comm.to_string(),
-            pid: longest.pid,
-            tid: longest.tid,
+        // A longer one was lost in part alone, and it is not known how much of it.
+        longest: group.longest.filter(|longest| longest.ns <= group.lost_ns).map(|longest| {
+            LongestWait {
+                ns: longest.ns,
+                ts: longest.ts,
+                comm: longest.comm.to_string(),
+                pid: longest.pid,
+                tid: longest.tid,
+            }
         }),
         mark: group.mark,
     }

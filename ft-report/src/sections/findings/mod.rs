@@ -10,6 +10,7 @@ mod disk;
 mod group;
 mod herd;
 mod kind;
+mod locks;
 mod make;
 mod pattern;
 mod places;
@@ -37,6 +38,7 @@ use ft_trace::tables::{
 use group::{Called, Group, Key, MAX_FOUND, by_lock};
 use herd::Herds;
 pub use kind::{Class, Kind};
+pub use locks::LockSum;
 use make::finding;
 pub use pattern::Pattern;
 use pattern::Priorities;
@@ -86,6 +88,9 @@ pub struct FindingsReport {
     pub findings: Vec<Finding>,
     /// What had nothing to do, most first.
     pub idle: Vec<Idle>,
+    /// Without the kernel's records, waits for traced locks, most first; else empty.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub locks: Vec<LockSum>,
     /// It is a program in Go: its goroutines are not threads, and what they wait for is not seen.
     pub goroutines: bool,
     /// Functions of these have no names.
@@ -215,7 +220,7 @@ impl FindingsReport {
     pub(super) fn read(input: Input<'_>) -> Result<FindingsReport> {
         let code = input.code()?;
         let (names, prios) = threads(input)?;
-        let (faults, locks) = (Some(faults(input)?), locks(input)?);
+        let (faults, locks) = (Some(faults(input)?), lock_names(input)?);
         let mut all = All { prios, faults, locks, ..All::default() };
         input.rows(|row: ThreadTime| all.walls.add(&row))?;
         input.rows(|mut row: Blame| {
@@ -224,13 +229,16 @@ impl FindingsReport {
         })?;
         let has = |group| input.recorded(group);
         let lacks = [("stack", "where in the code"), ("profile", "what ran")];
+        let head = Head::read(input)?;
+        let duration_ns = head.duration_ns.unwrap_or(0);
         Ok(FindingsReport {
             begin_ns: input.trace.meta().start.start_ns,
             has_switches: has("sched"),
-            head: Head::read(input)?,
+            locks: if has("sched") { Vec::new() } else { locks::waits(input)? },
+            head,
             warnings: input.trace.meta().warnings.iter().map(ToString::to_string).collect(),
             lacks: lacks.iter().filter(|(group, _)| !has(group)).map(|(_, what)| *what).collect(),
-            ..all.over(code)
+            ..all.over(code, duration_ns)
         })
     }
 
@@ -256,7 +264,7 @@ fn faults(input: Input<'_>) -> Result<HashSet<(i32, i64)>> {
 /// Names of locks, by process and address.
 type Locks = HashMap<(i32, i64), Name>;
 
-fn locks(input: Input<'_>) -> Result<Locks> {
+fn lock_names(input: Input<'_>) -> Result<Locks> {
     let mut locks = Locks::new();
     input.rows(|row: SymbolRow| {
         if row.kind == SymbolKind::Lock {
@@ -407,8 +415,9 @@ impl All {
         if matches!(kind, Kind::Condition | Kind::Semaphore | Kind::Futex) {
             self.herds.add(row);
         }
-        // Whoever is woken for nothing that it was kept from, and has no CPU, waits for one.
-        if row.part == Part::Dispatch && kind.class() != Class::Lost && !needs {
+        // Whoever is woken for nothing that it was kept from, and has no CPU, waits for one; so does one for which there is room.
+        let was_kept = kind.class() == Class::Lost && kind != Kind::Room || needs;
+        if row.part == Part::Dispatch && !was_kept {
             kind = Kind::Cpu;
             if row.culprit_tid == Some(0) {
                 return self.rests(row, kind);
@@ -463,8 +472,8 @@ impl All {
         }
     }
 
-    /// Nothing more comes.
-    fn over(self, code: &Code) -> FindingsReport {
+    /// Nothing more comes; the recording took so long.
+    fn over(self, code: &Code, duration_ns: i64) -> FindingsReport {
         let All { groups, herds, mut idle, walls, goroutines, .. } = self;
         let least = walls.wall_ns / WORTH_OF_ALL_ONE_IN;
         let is_worth =
@@ -485,7 +494,7 @@ impl All {
             findings.into_iter().filter(is_worth).chain(herds.findings(code)).collect();
         let shared: Vec<_> = findings.iter().map(|f| disk::shared(f, &findings)).collect();
         findings.iter_mut().zip(shared).for_each(|(finding, also)| finding.also = also);
-        findings.sort_by_key(|f| (rank(f), Reverse(f.lost_ns), f.id.clone()));
+        findings.sort_by_key(|f| (rank(f, duration_ns), Reverse(f.lost_ns), f.id.clone()));
         let mut idle: Vec<Idle> = idle.into_values().map(IdleSum::over).collect();
         idle.sort_by_key(|idle| (Reverse(idle.ns - idle.ends_ns), idle.who.name.clone()));
         for finding in &mut findings {
@@ -500,6 +509,7 @@ impl All {
             threads: walls.threads.len() as u64,
             findings,
             idle,
+            locks: Vec::new(),
             goroutines,
             begin_ns: 0,
             has_switches: false,
@@ -530,12 +540,13 @@ fn throttled(row: &Blame) -> String {
     }
 }
 
-/// What is lost comes first, then handovers, then what is little.
-fn rank(finding: &Finding) -> u8 {
+/// What is lost comes first, then handovers, then what is little: of the time of its threads, or of the recording, where these lived
+/// shorter.
+fn rank(finding: &Finding, duration_ns: i64) -> u8 {
     // Every timer is late by a little.
     let each_little = finding.kind == Kind::Late
         && finding.longest.as_ref().is_none_or(|longest| longest.ns < LITTLE_LATE_NS);
-    let little = each_little || finding.lost_ns <= finding.wall_ns / LITTLE_ONE_IN;
+    let little = each_little || finding.lost_ns <= finding.wall_ns.max(duration_ns) / LITTLE_ONE_IN;
     match finding.class {
         Class::Lost if !little => 0,
         _ if !little => 1,

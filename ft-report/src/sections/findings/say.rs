@@ -1,10 +1,12 @@
 //! Findings in sentences.
 
 use super::disk::BLOCK;
+use super::locks::LockSum;
 use super::{BehindIt, Class, Did, Finding, FindingsReport, Idle, Kind, Pattern, SHOWN};
 use crate::document::{IntoText, N, Ns, Of, Section, Share, Text, Word};
 use crate::text;
 use ft_analysis::Samples;
+use ft_trace::Mark;
 use ft_trace::tables::PathKind;
 
 /// Labels of findings.
@@ -50,15 +52,12 @@ const SAID_ONE_IN: i64 = 20;
 
 pub(super) fn all(report: &FindingsReport, s: &mut Section) {
     s.item("recorded", recorded(report));
-    if report.threads == 0 {
-        let why = match report.has_switches {
-            true => "no recorded thread ran, or was woken: all of them slept throughout",
-            false => "the kernel was not recorded: nothing is known of what threads waited for",
-        };
+    if let Some(why) = nothing(report) {
         s.item("findings", why);
     }
-    let mut found: Vec<Vec<Text>> =
-        report.findings.iter().take(SHOWN).map(|f| said(f, report.begin_ns)).collect();
+    let locks = report.locks.iter().take(SHOWN).map(|lock| vec![without_kernel(lock)]);
+    let findings = report.findings.iter().take(SHOWN).map(|f| said(f, report.begin_ns));
+    let mut found: Vec<Vec<Text>> = findings.chain(locks).take(SHOWN).collect();
     let notes = notes(report);
     let height_of = |lines: &[Text]| lines.iter().map(height).sum::<usize>();
     // A note takes the place of a finding if there is no other one for it.
@@ -67,6 +66,7 @@ pub(super) fn all(report: &FindingsReport, s: &mut Section) {
             > SHOWN * LINES
     };
     while is_too_much(&found) && found.pop().is_some() {}
+    let shown = found.len();
     for (lines, number) in found.into_iter().zip(NUMBERS) {
         let mut lines = lines.into_iter();
         s.item(number, lines.next().unwrap_or_default());
@@ -79,9 +79,37 @@ pub(super) fn all(report: &FindingsReport, s: &mut Section) {
         s.item("idle", idle);
     }
     notes.into_iter().for_each(|note| s.item("note", note));
-    s.item("trust", trust(report));
+    s.item("trust", trust(report, shown));
     s.item("more", more(report));
     report.warnings.iter().for_each(|warning| s.warn(&**warning));
+}
+
+/// Why no thread could lose anything that is known.
+fn nothing(report: &FindingsReport) -> Option<&'static str> {
+    match (report.threads, report.has_switches) {
+        (1.., _) => None,
+        (0, true) => Some(
+            "no recorded thread ran, or was woken: name a command after `--`, or use -p, --cgroup or -a",
+        ),
+        (0, false) if !report.locks.is_empty() => None,
+        (0, false) => Some(
+            "the kernel was not recorded, and no thread waited for a traced lock: nothing else is known",
+        ),
+    }
+}
+
+/// What is known of waits for a lock without the kernel's records.
+fn without_kernel(lock: &LockSum) -> Text {
+    let (waits, longest) = (Of(lock.waits, "wait"), Ns(lock.longest_ns));
+    text!(
+        "{} waited {} for the {} {}, in {}, the longest {}",
+        Word(&lock.who.name),
+        Ns(lock.ns),
+        Word(&lock.kind),
+        Word(&lock.name),
+        waits,
+        longest
+    )
 }
 
 /// A finding in as many words as there is room for.
@@ -96,6 +124,8 @@ fn said(finding: &Finding, begin_ns: i64) -> Vec<Text> {
 fn notes(report: &FindingsReport) -> Vec<Text> {
     let goroutines = "goroutines are not threads: what they wait for is not seen";
     let goroutines = report.goroutines.then_some(goroutines).into_iter();
+    let why = "the kernel was not recorded: what the holders of the locks did is not known";
+    let goroutines = goroutines.chain((!report.locks.is_empty()).then_some(why));
     let unmapped = report.unmapped.iter().map(|runtime| runtime.advice());
     goroutines.chain(unmapped).map(IntoText::into_text).collect()
 }
@@ -140,9 +170,15 @@ fn height(text: &Text) -> usize {
 }
 
 fn recorded(report: &FindingsReport) -> Text {
-    // Of each path its end.
-    let words = report.head.command.iter().map(|word| word.rsplit('/').next().unwrap_or_default());
-    let command = words.collect::<Vec<_>>().join(" ");
+    let command = match &report.head.command[..] {
+        [] => String::new(),
+        [program, words @ ..] => {
+            let program = program.rsplit('/').next().unwrap_or_default();
+            [&[program], &words.iter().map(String::as_str).collect::<Vec<_>>()[..]]
+                .concat()
+                .join(" ")
+        }
+    };
     let what = match &*command {
         "" if report.head.system_wide => text!("every thread of the system"),
         "" => text!("attached"),
@@ -150,11 +186,11 @@ fn recorded(report: &FindingsReport) -> Text {
     };
     let duration = report.head.duration_ns.map(|ns| text!(", {}", Ns(ns)));
     text!(
-        "{}{}, {}, running {} of their time",
+        "{}{}, {}, {} of CPU time",
         what,
         duration.unwrap_or_default(),
         Of(report.threads, "thread"),
-        Share(report.running_ns, report.wall_ns)
+        Ns(report.running_ns)
     )
 }
 
@@ -175,6 +211,8 @@ fn cut(text: &str, most: usize) -> String {
 fn more(report: &FindingsReport) -> Text {
     let all = text!("`ft-agent report {}`", Word(&report.head.trace));
     match &report.lacks[..] {
+        // Without any group of the kernel these make no sense.
+        _ if !report.has_switches => all,
         [] => all,
         lacks => text!(
             "{}; not recorded: {} (kernel groups `stack`, `profile`)",
@@ -297,7 +335,7 @@ fn one(f: &Finding, b: &BehindIt, detail: Detail) -> Text {
     // Where they slept says nothing of where they ran, so it stands behind what they did there.
     let at = most.iter().rposition(|did| sleeps(did) == b.at_sleep).or(most.len().checked_sub(1));
     let told = most.iter().enumerate().map(|(i, did)| {
-        let said = self::did(did, b.ns, detail.little || did.ns > b.ns / LITTLE_OF_IT_ONE_IN);
+        let said = self::did(did, f.lost_ns, detail.little || did.ns > b.ns / LITTLE_OF_IT_ONE_IN);
         let place = way(", in ", &b.at, if at == Some(i) { detail.functions } else { 0 });
         text!("{}{}", said, place)
     });
@@ -375,25 +413,36 @@ fn idle(report: &FindingsReport) -> Option<Text> {
     said((1..=report.idle.len().min(4)).rev().find(fits).unwrap_or(1))
 }
 
-fn trust(report: &FindingsReport) -> Text {
+/// What is missing, and which of the findings that are shown it touches.
+fn trust(report: &FindingsReport, shown: usize) -> Text {
+    let lacks = lacks(report);
+    let Some(lacks) = lacks else { return text!("complete") };
+    let touched = report.findings.iter().take(shown).zip(NUMBERS);
+    let touched = touched.filter(|(f, _)| f.mark != Mark::Exact).map(|(_, n)| text!("{}", n));
+    match Text::join(touched, ", ") {
+        Some(numbers) => text!("{}; lower bounds: {}", lacks, numbers),
+        None if shown > 0 => text!("{}; no finding is touched", lacks),
+        None => lacks,
+    }
+}
+
+/// What is missing, if anything is.
+fn lacks(report: &FindingsReport) -> Option<Text> {
     let head = &report.head;
     let lost = head.lost_user_events + head.lost_kernel_records;
     let places = head.quality.unknown_places;
     let unknown = || text!("an unknown number of records at {}", Of(places, "place"));
     let lost = [(lost > 0).then(|| text!("{}", Of(lost, "record"))), (places > 0).then(unknown)];
     if let Some(lost) = Text::join(lost.into_iter().flatten(), ", and ") {
-        return text!("{} lost: figures near them are lower bounds", lost);
+        return Some(text!("{} lost", lost));
     }
     let switches = head.missing_switches;
     let switches = (switches > 0).then(|| {
-        let what = if switches == 1 { "switch" } else { "switches" };
-        text!("{} missing {}, perhaps of a process hidden from tracers", N(switches), what)
+        let what = if switches == 1 { "switch is" } else { "switches are" };
+        text!("{} {} missing, perhaps of a process hidden from tracers", N(switches), what)
     });
     let Samples { missing, expected } = head.samples;
     let samples =
-        (missing > 0).then(|| text!("{} missing of {}", N(missing), Of(expected, "sample")));
-    match Text::join([switches, samples].into_iter().flatten(), ", and ") {
-        None => text!("complete"),
-        Some(lacks) => text!("complete, but for {}", lacks),
-    }
+        (missing > 0).then(|| text!("{} of {} are missing", N(missing), Of(expected, "sample")));
+    Text::join([switches, samples].into_iter().flatten(), ", and ")
 }

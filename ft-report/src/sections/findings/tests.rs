@@ -1,4 +1,4 @@
-use super::{All, Called, FindingsReport, Kind};
+use super::{All, Called, FindingsReport, Kind, LockSum, Role, rank};
 use crate::code::Code;
 use ft_analysis::Samples;
 use ft_trace::Mark;
@@ -83,7 +83,7 @@ pub(super) fn report_of(
         });
     }
     rows.iter().for_each(|row| all.add(row, code));
-    all.over(code)
+    all.over(code, 0)
 }
 
 pub(super) fn text(report: FindingsReport) -> String {
@@ -541,21 +541,21 @@ fn what_is_not_complete_says_what_is_missing() {
     assert_eq!(trust(|_| ()), "complete");
     assert_eq!(
         trust(|r| r.head.samples = Samples { missing: 45, expected: 136 }),
-        "complete, but for 45 missing of 136 samples"
+        "45 of 136 samples are missing"
     );
     assert_eq!(
         trust(|r| {
             r.head.missing_switches = 3;
             r.head.samples = Samples { missing: 1, expected: 200 };
         }),
-        "complete, but for 3 missing switches, perhaps of a process hidden from tracers, and 1 missing of 200 samples"
+        "3 switches are missing, perhaps of a process hidden from tracers, and 1 of 200 samples are missing"
     );
     assert_eq!(
         trust(|r| {
             r.head.lost_kernel_records = 1;
             r.head.quality.unknown_places = 2;
         }),
-        "1 record, and an unknown number of records at 2 places lost: figures near them are lower bounds"
+        "1 record, and an unknown number of records at 2 places lost"
     );
 }
 
@@ -575,7 +575,7 @@ fn threads_of_go_that_have_no_goroutine_to_run_are_idle_and_a_note_says_what_is_
     };
     let mut all = All::default();
     all.add(&row, &code);
-    let report = all.over(&code);
+    let report = all.over(&code, 0);
     assert!(report.findings.is_empty() && report.goroutines);
     assert_eq!(report.idle[0].ns, 900 * MS);
     assert!(text(report).contains("note      goroutines are not threads"));
@@ -619,4 +619,131 @@ fn where_one_ran_is_not_said_to_be_where_it_slept() {
     let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
     let expected = "60.0 % without a CPU, behind hog, in commit < flush, 40.0 % asleep in clock_nanosleep until a time";
     assert!(said.contains(expected), "{said}");
+}
+
+/// Words of a text, however it is broken into lines.
+fn words(report: FindingsReport) -> String {
+    text(report).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn the_longest_wait_is_no_longer_than_all_that_was_lost() {
+    let of = |longest_ns| {
+        let row = Blame { longest_ns, ..behind_logger(7, "worker-0", 300) };
+        report(&[(7, "worker-0")], &[row]).findings[0].longest.as_ref().map(|longest| longest.ns)
+    };
+    assert_eq!([of(200 * MS), of(301 * MS)], [Some(200 * MS), None]);
+}
+
+#[test]
+fn who_is_woken_for_room_in_a_pipe_and_has_no_cpu_waits_for_a_cpu() {
+    let full = Blame {
+        call: Some("write".into()),
+        file: Some(FileKind::Pipe),
+        depth: 1,
+        ns: 100 * MS,
+        behind_comm: Some("gzip".into()),
+        ..row()
+    };
+    let woken = Blame {
+        part: Part::Dispatch,
+        kind: PathKind::Dispatch,
+        depth: 0,
+        ns: 200 * MS,
+        culprit: Some("gzip".into()),
+        culprit_tid: Some(8),
+        behind_comm: None,
+        ..full.clone()
+    };
+    let report = report(&[(7, "worker-0")], &[full, woken]);
+    let found = report.findings.iter().map(|f| (f.kind, f.lost_ns)).collect::<Vec<_>>();
+    assert_eq!(found, [(Kind::Cpu, 200 * MS), (Kind::Room, 100 * MS)]);
+}
+
+#[test]
+fn a_culprit_of_one_name_has_its_number() {
+    let preempted = |culprit: &str, tid| Blame {
+        kind: PathKind::Preempted,
+        culprit: Some(culprit.into()),
+        culprit_tid: Some(tid),
+        behind_call: None,
+        ..behind_logger(7, "worker-0", 300)
+    };
+    let said = |rows: &[Blame]| words(report(&[(7, "worker-0")], rows));
+    let of_one = said(&[preempted("cc1", 8)]);
+    assert!(of_one.contains("without a CPU, behind cc1"), "{of_one}");
+    let of_two = said(&[preempted("rayon-1", 8), preempted("rayon-4", 9)]);
+    assert!(of_two.contains("without a CPU, behind rayon-1…4"), "{of_two}");
+}
+
+#[test]
+fn shares_of_those_behind_are_shares_of_what_was_lost() {
+    let other = Blame { behind_comm: Some("other".into()), ..behind_logger(7, "worker-0", 100) };
+    let rows = [behind_logger(7, "worker-0", 300), other];
+    let said = words(report(&[(7, "worker-0")], &rows));
+    assert!(said.contains("75.0 % of it behind logger: 75.0 % asleep"), "{said}");
+}
+
+#[test]
+fn what_lived_shortly_comes_behind_what_was_waited_for_longer() {
+    let lost = |tid, comm: &str, ms| behind_logger(tid, comm, ms);
+    let mut all = All::default();
+    all.walls.add(&ThreadTime {
+        ts: Nanos(0),
+        pid: Pid(1),
+        tid: Tid(7),
+        comm: "basename".into(),
+        part: Part::Running,
+        culprit: None,
+        culprit_tid: None,
+        spent_ns: MS,
+        stretches: 1,
+        agent_ns: None,
+        wall_ns: 10 * MS,
+        mark: Mark::Exact,
+    });
+    let code = Code::default();
+    all.add(&lost(7, "basename", 5), &code);
+    let report = all.over(&code, 1000 * MS);
+    assert_eq!(rank(&report.findings[0], 10 * MS), 0);
+    assert_eq!(rank(&report.findings[0], 1000 * MS), 2);
+}
+
+#[test]
+fn the_command_is_shown_as_it_was_given_but_for_the_folder_of_the_program() {
+    let recorded = |command: &[&str]| {
+        let mut report = report(&[(7, "a")], &[]);
+        report.head.command = command.iter().map(ToString::to_string).collect();
+        let text = text(report);
+        let line = text.lines().find(|line| line.contains("recorded")).expect("a line");
+        line.split_once("recorded").expect("it").1.split(", ").next().expect("it").trim().to_owned()
+    };
+    assert_eq!(recorded(&["/usr/bin/env", "A=/opt/x", "sleep", "1"]), "env A=/opt/x sleep 1");
+    assert_eq!(recorded(&["sh", "-c", "cat /etc/passwd | wc"]), "sh -c cat /etc/passwd | wc");
+}
+
+#[test]
+fn what_is_missing_names_the_findings_that_it_touches() {
+    let trust = |mark| {
+        let row = Blame { mark, ..behind_logger(7, "worker-0", 300) };
+        let mut report = report(&[(7, "worker-0")], &[row]);
+        report.head.missing_switches = 7;
+        words(report)
+    };
+    assert!(trust(Mark::Exact).contains("from tracers; no finding is touched"));
+    assert!(trust(Mark::LowerBound).contains("from tracers; lower bounds: 1"));
+}
+
+#[test]
+fn without_the_kernel_it_is_said_how_long_threads_waited_for_which_lock() {
+    let mut report = report(&[], &[]);
+    let mut who = Role::default();
+    (0..3).for_each(|n| who.add(&format!("worker-{n}"), Some(n)));
+    let (name, kind) = ("book".to_owned(), "mutex".to_owned());
+    report.locks =
+        vec![LockSum { who, name, kind, waits: 188, ns: 1620 * MS, longest_ns: 20 * MS }];
+    let said = words(report);
+    let expected =
+        "1 worker-0…2 waited 1.62 s for the mutex book, in 188 waits, the longest 20.0 ms";
+    assert!(said.contains(expected) && said.contains("the kernel was not recorded"), "{said}");
 }

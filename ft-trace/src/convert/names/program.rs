@@ -229,7 +229,8 @@ impl<'d> Program<'d> {
 
     /// The functions at an address, from the innermost on.
     fn find(&self, at: u64) -> Option<FrameIter<'_, Slice<'d>>> {
-        let lines = self.lines()?;
+        // It looks up to the address behind it, and the last one has none.
+        let lines = self.lines().filter(|_| at < u64::MAX)?;
         let mut found = lines.context.find_frames(at);
         loop {
             match found {

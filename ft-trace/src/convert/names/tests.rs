@@ -517,6 +517,15 @@ fn debugged_libraries() -> Vec<Vec<u8>> {
     ["-gdwarf-5", "-gdwarf-4", "-gdwarf-5 -gz", "-gdwarf-4 -gz -O0"].map(of).into()
 }
 
+#[test]
+fn nothing_is_at_the_last_address() {
+    let inflated = program::Inflated::default();
+    for library in debugged_libraries() {
+        let program = program::Program::new(&library, None, &inflated).unwrap();
+        assert!(program.frames(u64::MAX).is_empty());
+    }
+}
+
 /// Where what a compiler has left in a map may be damaged, as much as in a file.
 fn damaged_map(random: &mut impl FnMut(usize) -> usize) -> Vec<u8> {
     let line = |n: usize| format!("{:x} {:x} f{n}\n", n << 8, 0x40 + n % 0x100);
