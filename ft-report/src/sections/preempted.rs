@@ -303,7 +303,7 @@ impl PreemptedReport {
             ));
         }
         if self.times == 0 {
-            s.say("No holder was off the CPU while it could have run.");
+            s.say("No holder of a traced lock was off the CPU while it could have run.");
             return s.with(self);
         }
         s.say(text!(

@@ -28,11 +28,21 @@ use super::timers::TimersReport;
 use super::waits::WaitsReport;
 use super::what_if::WhatIfReport;
 use super::{Report, Shown};
+use ft_analysis::{Incomplete, Tally, Unpaired};
 
 const SCHEDULER: &str = "the kernel group `sched`";
 const LOCKS: &str = "lock events: of ft_user::sync, or of pthread locks by --preload";
 
 const LOAD: &str = "`ft-load hourglass`, and for causes the kernel groups `sched` and `irq`";
+
+/// An event of a traced lock was recorded.
+fn has_locks(tally: &Tally) -> bool {
+    tally.holds > 0 || tally.waits > 0 || tally.incomplete != Incomplete::default()
+}
+
+fn has_scopes(tally: &Tally) -> bool {
+    tally.scopes > 0 || tally.unpaired_scopes != Unpaired::default()
+}
 
 pub(super) static REPORTS: [Report; 27] = [
     Report {
@@ -67,14 +77,14 @@ pub(super) static REPORTS: [Report; 27] = [
         name: "locks",
         about: "who held which lock, how deep and for how long, and what happened meanwhile",
         needs: LOCKS,
-        shown: Shown::Always,
+        shown: Shown::Recorded(has_locks),
         make: |s| Ok(LocksReport::read(s)?.section()),
     },
     Report {
         name: "waits",
         about: "who waited for which lock and who made it wait; lock order and deadlocks",
         needs: LOCKS,
-        shown: Shown::Always,
+        shown: Shown::Recorded(has_locks),
         make: |s| Ok(WaitsReport::read(s)?.section()),
     },
     Report {
@@ -95,42 +105,42 @@ pub(super) static REPORTS: [Report; 27] = [
         name: "preempted",
         about: "which holders of locks were preempted, by whom, and whom that delayed",
         needs: "lock events and the kernel group `sched`",
-        shown: Shown::Always,
+        shown: Shown::Recorded(has_locks),
         make: |s| Ok(PreemptedReport::read(s)?.section()),
     },
     Report {
         name: "what-if",
         about: "what more time, priority or CPUs for holders would have spared who waited, at most",
         needs: "lock events and the kernel group `sched`; to leave out holds that made a system call `syscall`",
-        shown: Shown::Always,
+        shown: Shown::Recorded(has_locks),
         make: |s| Ok(WhatIfReport::read(s)?.section()),
     },
     Report {
         name: "dispatch",
         about: "how long woken threads waited for a CPU, and behind whom",
         needs: SCHEDULER,
-        shown: Shown::Always,
+        shown: Shown::With(&["sched"]),
         make: |s| Ok(DispatchReport::read(s)?.section()),
     },
     Report {
         name: "gaps",
         about: "why polling threads did not run",
         needs: "events of ft_user::gap::Poller",
-        shown: Shown::Always,
+        shown: Shown::Recorded(|tally| tally.pollers > 0),
         make: |s| Ok(GapsReport::read(s)?.section()),
     },
     Report {
         name: "agreement",
         about: "how often the causes of gaps that are inferred without the kernel are right",
         needs: "events of ft_user::gap::Poller and the kernel groups `sched` and `irq`",
-        shown: Shown::Always,
+        shown: Shown::Recorded(|tally| tally.pollers > 0),
         make: |s| Ok(AgreementReport::new(s.tally).section()),
     },
     Report {
         name: "time",
         about: "where all the time of each thread went, and who or what took it",
         needs: SCHEDULER,
-        shown: Shown::Always,
+        shown: Shown::With(&["sched"]),
         make: |s| Ok(TimeReport::read(s)?.section()),
     },
     Report {
@@ -144,7 +154,7 @@ pub(super) static REPORTS: [Report; 27] = [
         name: "scopes",
         about: "where the time of each `scope!` of a program went",
         needs: "scopes of ft_user, and for the parts the kernel group `sched`",
-        shown: Shown::Always,
+        shown: Shown::Recorded(has_scopes),
         make: |s| Ok(ScopesReport::read(s)?.section()),
     },
     Report {

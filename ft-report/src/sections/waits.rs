@@ -276,7 +276,7 @@ impl WaitsReport {
             s.say("The kernel was not recorded, so what the holders did meanwhile is unknown.");
         }
         if self.waits == 0 {
-            s.say("No acquisition found its lock taken.");
+            s.say("No acquisition of a traced lock found it taken.");
         }
         if !self.marks.any() && i.semaphore_waits > 0 {
             s.say(text!(

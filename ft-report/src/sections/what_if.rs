@@ -124,7 +124,7 @@ impl WhatIfReport {
         self.counted(&mut s);
         self.asked(&mut s);
         if self.all.holds == 0 {
-            s.say("There is no hold of which that is known.");
+            s.say("There is no hold of a traced lock of which that is known.");
             return s.with(self);
         }
         self.behind(&mut s);

@@ -30,7 +30,10 @@ fn waits_for_semaphores_are_told_where_there_are_no_others() {
     tally.incomplete.semaphore_waits = 372;
     let text = line(&answers_of(rows, &tally).waits.section());
     let said = "372 waits for semaphores, which nobody in particular holds, are not among them";
-    assert!(text.contains("No acquisition found its lock taken.") && text.contains(said), "{text}");
+    assert!(
+        text.contains("No acquisition of a traced lock found it taken.") && text.contains(said),
+        "{text}"
+    );
 }
 
 #[test]
