@@ -95,7 +95,7 @@ def main() -> int:
         exact = sum(row.get("mark", "exact") == "exact" for row in rows)
         print(f"{table.name}: {len(rows)} rows, {exact} exact, {len(lines)} differences")
         if alter and not lines:
-            lines = [f"not noticed: {line}" for line in unnoticed(table, rows)]
+            lines = [f"not noticed: {line}" for line in unnoticed(table, rows, bool(trace.losses))]
         for line in lines[:SHOWN]:
             print("  " + line)
         faults += len(lines)

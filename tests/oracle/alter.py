@@ -51,8 +51,9 @@ class Compared(Protocol):
     def accepts(self, row: dict, column: str, value: object) -> bool: ...
 
 
-def unnoticed(table: Compared, rows: list[dict]) -> Iterator[str]:
-    """What was altered of rows that are right, without a difference; and columns that could not be altered in any of many."""
+def unnoticed(table: Compared, rows: list[dict], lossy: bool) -> Iterator[str]:
+    """What was altered of rows that are right, without a difference; and columns that could not be altered in any of many,
+    unless records are missing: of some columns nothing is sure then."""
     exact = [row for row in rows if row.get("mark", "exact") == "exact" and table.judges(row)]
     judged = {column for column in rows[0] if (table.name, column) not in NOT_JUDGED} if exact else set()
     altered_once: set[str] = set()
@@ -68,7 +69,7 @@ def unnoticed(table: Compared, rows: list[dict]) -> Iterator[str]:
         for what, altered in alterations:
             if not near.differences([*same[:at], *altered, *same[at + 1 :]]):
                 yield f"{table.name}: {what}: {row}"
-    if len(exact) >= FEW:
+    if len(exact) >= FEW and not lossy:
         yield from (f"{table.name}: any value of {column}" for column in sorted(judged - altered_once))
 
 

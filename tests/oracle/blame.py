@@ -36,8 +36,11 @@ def watch(locks: Locks, end: int) -> None:
         elif step.wait:
             waiting.pop(step.wait.tid, None)
         elif step.hold and step.begins:
-            held.setdefault(step.hold.lock, []).append(step.hold)
-        elif step.hold:
+            # Whoever has it shows that those have it no longer whom it excludes, whose releases are recorded later.
+            shared = step.hold.kind.endswith("-read")
+            others = [h for h in held.get(step.hold.lock, []) if shared and h.kind.endswith("-read")]
+            held[step.hold.lock] = [*others, step.hold]
+        elif step.hold and step.hold in held[step.hold.lock]:
             held[step.hold.lock].remove(step.hold)
         until = after.at.ts if after else end
         for wait in waiting.values():

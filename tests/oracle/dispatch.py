@@ -1,6 +1,6 @@
 """`dispatch_latency` as it should be."""
 
-from compare import Expected, OneOf, Table, Wanted, Within
+from compare import Anything, Expected, OneOf, Table, Wanted, Within
 from holds import agent, mark_of, occupant
 from tables import Waking
 from threads import Threads
@@ -27,8 +27,8 @@ def table(threads: Threads) -> Table:
                 "waker_tid": waking.waker_tid,
                 "waker_comm": waker(waking, threads),
                 **occupant("running", shares, threads),
-                # Where a record of it is missing, nobody need have followed it until it came.
-                "migrated": OneOf((delay.migrated, False)) if delay.doubt else delay.migrated,
+                # Where a record of it is missing, nobody need have followed it until it came, or it may have come before.
+                "migrated": Anything() if delay.doubt else delay.migrated,
                 "agent_ns": known_before(agent(shares, threads)) if delay.doubt else agent(shares, threads),
                 "mark": "censored" if delay.doubt else mark_of(shares),
             }
@@ -50,4 +50,4 @@ def known_before(ns: Wanted) -> Wanted:
 def waker(waking: Waking, threads: Threads) -> Wanted:
     """The name of who woke; each CPU has an idle thread of its own."""
     tid = waking.waker_tid
-    return OneOf(tuple(threads.comms.get(tid, {""}))) if tid else f"swapper/{waking.cpu}"
+    return threads.waker_named(tid) if tid else f"swapper/{waking.cpu}"

@@ -1,7 +1,8 @@
 """`futex_waits` as it should be: waits at futexes and semaphores, from the calls and what the scheduler did."""
 
 from chains import Chains
-from compare import Expected, OneOf, Table, Wanted
+from compare import Anything, Expected, OneOf, Table, Wanted
+from cpus import touched
 from holds import agent, decomposition, mark, occupant, sums_to
 from locks import Locks
 from tables import Futex, Trace, Waking
@@ -14,6 +15,9 @@ ONE_ADDRESS = {"wait", "lock-pi", "wake", "requeue", "unlock-pi"}
 SEMAPHORES = ("semaphore-wait", "semaphore-post")
 # Of these, a call that comes back without an error may not have waited at all.
 PERHAPS_FREE = ("lock-pi", "semaphore-wait")
+# Who woke a thread. Where records are missing, that may be another one; and how it ended is not sure.
+WAKER = ("woken_ns", "waker_tid", "waker_pid", "waker_comm", "waker_call", "waker_stack")
+UNSURE = -1
 TID_MASK = 0x3FFFFFFF
 ENDS = {"timed-out": "timed-out", "interrupted": "interrupted", "changed": "changed", "failed": "failed"}
 
@@ -38,6 +42,8 @@ def table(trace: Trace, threads: Threads, locks: Locks, chains: Chains) -> Table
                 continue
             end, how = ended(call, gone.get(tid, []), last)
             waking = what_ended(threads, wakings.get(tid, []), call, end)
+            lossy = touched(threads.losses, call.ts, end)
+            unsure = lossy and how is None and call.kind in PERHAPS_FREE
             if how is None:
                 how = "at-once" if call.kind in PERHAPS_FREE and waking is None else "woken"
             if how == "woken":
@@ -45,7 +51,11 @@ def table(trace: Trace, threads: Threads, locks: Locks, chains: Chains) -> Table
             row = values(trace, threads, call, end, how)
             row |= waker(threads, waking if how not in ("timed-out", "changed") else None, call, end, calls, chains)
             row["stack"] = next((chain.stack for chain in chains.sleeps(tid, call.ts, end)), None)
-            row["again"] = before == call.address
+            row["again"] = Anything() if before == UNSURE else before == call.address
+            if lossy:
+                row |= dict.fromkeys(WAKER, Anything())
+            if unsure:
+                row["end"], woken_at = Anything(), UNSURE
             row |= own(waits, call)
             expected.append(Expected(row, checks=[sums_to(end - call.ts)]))
     return Table("futex_waits", ("ts", "tid"), expected)
@@ -128,7 +138,7 @@ def waker(
     threads: Threads, waking: Waking | None, call: Futex, end: int, calls: dict[int, list[Futex]], chains: Chains
 ) -> dict[str, Wanted]:
     """Who woke a thread, by what call, and where in the code it was then."""
-    nobody = dict.fromkeys(["woken_ns", "waker_tid", "waker_pid", "waker_comm", "waker_call", "waker_stack"])
+    nobody = dict.fromkeys(WAKER)
     if waking is None:
         return nobody
     by = waking.waker_tid
@@ -145,7 +155,7 @@ def waker(
         "woken_ns": waking.ts - call.ts,
         "waker_tid": by,
         "waker_pid": 0 if by == 0 else OneOf((threads.pids.get(by), None)),
-        "waker_comm": OneOf(tuple(threads.comms.get(by, {""}))),
+        "waker_comm": threads.waker_named(by),
         "waker_call": kind,
         "waker_stack": stacks[-1] if stacks else None,
     }

@@ -1,6 +1,7 @@
 """`kernel_lock_waits` as it should be: waits for locks of the kernel, from their records and what the scheduler did."""
 
 from compare import Anything, Expected, OneOf, Table, Wanted
+from cpus import touched
 from futexes import last_moments, what_ended
 from holds import agent, decomposition, mark, sums_to
 from locks import SEMAPHORE, Hold, Locks
@@ -43,13 +44,15 @@ def table(trace: Trace, threads: Threads, locks: Locks) -> Table:
             **decomposition(parts),
             "woken_ns": waking.ts - start if waking else None,
             "waker_tid": waking.waker_tid if waking else None,
-            "waker_comm": OneOf(tuple(threads.comms.get(waking.waker_tid, {""}))) if waking else None,
+            "waker_comm": threads.waker_named(waking.waker_tid) if waking else None,
             **holding(held.get(tid, []), wait, locks),
             "request": request(trace, wait),
             "stack": wait.stack,
             "agent_ns": agent(threads.occupants(tid, start, end), threads),
             "mark": "censored" if how == "trace" else mark(parts, threads.occupants(tid, start, end)),
         }
+        if touched(threads.losses, start, end):
+            values |= dict.fromkeys(("woken_ns", "waker_tid", "waker_comm"), Anything())
         expected.append(Expected(values, checks=[sums_to(end - start)]))
     return Table("kernel_lock_waits", ("ts", "tid", "lock"), expected)
 

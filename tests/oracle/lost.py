@@ -16,6 +16,8 @@ from threads import Stretch, Threads
 MOST_DEPTH = 3
 # From so many rows on, all others of a thread, a part and a call are one (`MAX_BLAMED`, twice).
 MOST_ROWS = 2 * 65_536
+# Of more pieces and wakings (`MAX_REMEMBERED`, half), not all may have been kept until they are needed.
+MOST_KEPT = 1 << 17
 # Pieces of sleeps that are looked at.
 MOST_PIECES = 200_000
 
@@ -37,6 +39,8 @@ class Lost:
         # Of each thread, what a quota kept it from the CPU, and what timers came late by.
         self.withheld: dict[int, Counter[str]] = {}
         self.until = {(sleep.tid, sleep.ts): sleep.until for sleep in trace.sleeps}
+        if sum(len(line.stretches) for line in threads.timelines.values()) + len(trace.wakings) > MOST_KEPT:
+            self.left = 0
         for tid, account in ledger.accounts.items():
             parts = Counter({part: ns.total() for part, ns in account.ns.items() if part != "running"})
             parts["unexplained"] -= account.ns["unexplained"]["in gaps"]

@@ -285,5 +285,5 @@ class Trace:
         """When the last recorded thing happened."""
         lists = (self.switches, self.wakings, self.migrations, self.irqs, self.tasks, self.syscalls)
         lists += (self.futexes, self.chains, self.contention, self.faults, self.probes, self.events)
-        lists += (self.samples, self.losses)
+        lists += (self.samples, self.losses, self.sleeps, self.throttles)
         return max((rows[-1].ts for rows in lists if rows), default=0)

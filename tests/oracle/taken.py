@@ -66,6 +66,9 @@ class Taken:
         at = bisect_left(mine, row["ts"], key=lambda away: away.came.ts)
         if at == len(mine) or not mine[at].whole or touched(self.losses, mine[at].left.ts, mine[at].came.ts):
             return None
+        if self.losses and row["ts"] + row["dur"] <= mine[at].left.ts:
+            # It is of an earlier one, whose switches are missing.
+            return None
         return mine[at]
 
     def faults(self, row: dict, away: Away) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Callable, Iterator, NamedTuple
 from compare import OneOf
 from counts import Counts
 from cpus import Cpus, Shares, kernel_losses, missed_interrupts, touched
-from tables import Irq, Migrate, Switch, Trace, Waking
+from tables import Irq, Migrate, Sleep, Switch, Trace, Waking
 
 PARTS = ["running", "preempted", "dispatch", "blocked", "hardirq", "softirq", "vector", "unexplained"]
 # Of an interval of a task, all of them: in what is parked no thread ran the task.
@@ -108,6 +108,8 @@ class Threads:
         self.missed = missed_interrupts(trace)
         self.losses = kernel_losses(trace)
         self.longest_irq = max((irq.dur for irq in trace.irqs), default=0)
+        self.scheduled = {tid for switch in trace.switches for tid in (switch.prev_tid, switch.next_tid)}
+        self.scheduled |= {waking.tid for waking in trace.wakings}
         self.timelines = self.walk()
         self.counts = Counts(trace)
 
@@ -133,6 +135,8 @@ class Threads:
             self.comms.setdefault(switch.next_tid, set()).add(switch.next_comm)
             note(switch.prev_tid, 2, switch)
             note(switch.next_tid, 2, switch)
+        for sleep in self.trace.sleeps:
+            note(sleep.tid, 1, sleep)
         for rows in (self.trace.syscalls, self.trace.contention, self.trace.faults):
             for row in rows:
                 note(row.tid, 3, row)
@@ -153,6 +157,11 @@ class Threads:
     def named(self, tid: int) -> OneOf:
         """Any of the names that a thread has had."""
         return OneOf(tuple(self.comms[tid]))
+
+    def waker_named(self, tid: int) -> OneOf:
+        """Any of its names; none, too, where no switch and no waking of it is recorded."""
+        names = self.comms.get(tid, {""})
+        return OneOf(tuple(names if tid in self.scheduled else names | {""}))
 
     def stretches(self, tid: int, start: int, end: int) -> Iterator[Stretch]:
         """What a thread did in a time; what no record covers is `unknown`."""
@@ -272,6 +281,9 @@ class Walker:
                 self.leaves(row, isinstance(decisive[at], Waking))
             elif isinstance(row, Waking):
                 self.woken(row)
+            elif isinstance(row, Sleep):
+                # It is seen with it. Where it goes, the switch tells, which may be missing.
+                continue
             elif isinstance(row, Migrate):
                 self.migrated = True
                 if self.now.doing != "running":

@@ -397,13 +397,17 @@ impl World {
 
     pub(super) fn loss<A: Analysis>(&mut self, e: &LossRow, to: &mut Audience<'_, A>) {
         let end = e.ts.0.saturating_add(e.dur.max(0));
+        let all = self.threads.slots();
+        all.iter().for_each(|&slot| self.threads[slot].advance(self.now, &mut self.log));
+        if self.log.on {
+            // What was before the loss is not touched by it.
+            self.settle(to);
+        }
         let hides = self.losses.add(e);
         if hides.scheduling() {
             self.cpus.lose(self.now, end);
         }
-        let all = self.threads.slots();
         for &slot in &all {
-            self.threads[slot].advance(self.now, &mut self.log);
             if hides.scheduling() {
                 if self.threads[slot].account.state().is_runnable() {
                     to.tell(self, Change::Unseen { thread: &self.threads[slot] });
