@@ -92,17 +92,20 @@ fn every_path_of_the_code_map_is_there() {
     let page = fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
     let map = page.split("\n## Code map\n").nth(1).and_then(|rest| rest.split("\n## ").next());
     let rows: Vec<_> = map.unwrap().lines().filter_map(|line| line.strip_prefix("| `")).collect();
-    assert!(rows.len() > 50, "{} rows", rows.len());
+    let mut count = 0;
     for row in rows {
         let cell = row.split(" |").next().unwrap();
         let mut paths = cell.split('`').step_by(2);
         let first = Path::new(paths.next().unwrap());
         assert!(root.join(first).exists(), "{} of the code map", first.display());
+        count += 1;
         for path in paths.filter(|path| !path.is_empty()) {
+            count += 1;
             let is_there = first.ancestors().any(|above| root.join(above).join(path).exists());
             assert!(is_there, "{path} beside {} in the code map", first.display());
         }
     }
+    assert!(count > 50, "{count} paths");
 }
 
 /// How often types of these names are declared in the sources below a directory, in functions, too.
