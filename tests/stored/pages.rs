@@ -16,12 +16,17 @@ fn pages() -> Vec<PathBuf> {
     docs.filter(is_page).chain([root.join("README.md")]).collect()
 }
 
-/// The lines of a page's blocks of code for a shell in which our command reads what `trace` is.
+/// The lines of a page's blocks of code for a shell in which our command reads what `trace` is, by its name or as the newest.
 fn commands(page: &str) -> impl Iterator<Item = &str> {
     let blocks = page.split("\n```sh\n").skip(1).filter_map(|rest| rest.split("\n```").next());
-    blocks.flat_map(str::lines).filter(|line| {
+    let lines = blocks.flat_map(str::lines);
+    // The trace is of who runs this.
+    lines.map(|line| line.strip_prefix("sudo ").unwrap_or(line)).filter(|line| {
         let mut words = line.split_ascii_whitespace();
-        words.next() == Some("ft-agent") && words.nth(1) == Some("trace")
+        let (ours, command, what) = (words.next(), words.next(), words.next());
+        let is_newest = what.is_none_or(|word| word.starts_with('#') || word.starts_with("--"))
+            && !matches!(command, Some("record" | "doctor"));
+        ours == Some("ft-agent") && (is_newest || what == Some("trace"))
     })
 }
 
