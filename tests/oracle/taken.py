@@ -109,13 +109,15 @@ def aways(trace: Trace, shortest: int, losses: list[Loss]) -> dict[int, list[Awa
     since: dict[int, int] = {}
     for waking in trace.wakings:
         since.setdefault(waking.tid, waking.ts)
+    # Its program begins later than that of the switches.
+    first = min((chain.ts for chain in trace.chains if chain.kind != "wake"), default=trace.end())
     left: dict[int, Switch] = {}
     broken: set[int] = set()
     found: dict[int, list[Away]] = {}
     for switch in trace.switches:
         if (tid := switch.next_tid) in since:
             if gone := left.pop(tid, None):
-                long = switch.ts - gone.ts >= SURELY * shortest and gone.ts > since[tid]
+                long = switch.ts - gone.ts >= SURELY * shortest and gone.ts > max(since[tid], first)
                 surely = long and not touched(losses, gone.ts, switch.ts)
                 whole = tid not in broken
                 found.setdefault(tid, []).append(Away(gone, switch, None, whole, surely and whole))
