@@ -11,6 +11,9 @@ const LONGEST: usize = 30;
 /// Lines of the first page that a newcomer sees.
 const README_LINES: usize = 150;
 
+/// Bytes of all pages together, as far as they are written by hand.
+const BY_HAND: usize = 150_000;
+
 /// Phrases that a colleague would not say, or that say nothing.
 const BANNED: [&str; 14] = [
     "whoever",
@@ -195,4 +198,33 @@ fn links_lead_somewhere() {
 fn the_first_page_is_short() {
     let lines = read(&root().join("README.md")).lines().count();
     assert!(lines <= README_LINES, "README.md has {lines} lines");
+}
+
+/// A page without what is made: from a line that says so to the end of that, or of the page.
+fn by_hand(page: &str) -> String {
+    let mut made = false;
+    let lines = page.lines().filter(|line| {
+        made |= line.starts_with("<!-- Made of ") || line.contains(", written by `cargo xtask ");
+        let is_ours = !made;
+        made &= !line.starts_with("<!-- end");
+        is_ours
+    });
+    lines.map(|line| format!("{line}\n")).collect()
+}
+
+#[test]
+fn what_is_made_is_not_written_by_hand() {
+    let page = "ours\n<!-- begin: x, written by `cargo xtask bench` -->\nmade\n<!-- end -->\nours\n<!-- Made of it -->\nmade\n";
+    assert_eq!(by_hand(page), "ours\nours\n");
+}
+
+#[test]
+fn pages_that_are_written_by_hand_are_few() {
+    let mut git = std::process::Command::new("git");
+    let listed = git.args(["ls-files", "*.md"]).current_dir(root()).output().expect("git starts");
+    let pages = String::from_utf8(listed.stdout).expect("UTF-8");
+    assert!(pages.lines().count() > 20, "{pages}");
+    let written = pages.lines().filter(|page| *page != "TABLES.md");
+    let bytes: usize = written.map(|page| by_hand(&read(&root().join(page))).len()).sum();
+    assert!(bytes <= BY_HAND, "{bytes} bytes are written by hand");
 }
