@@ -389,6 +389,15 @@ fn a_reader_that_has_seen_enough_is_no_error() {
 }
 
 #[test]
+fn events_of_programs_that_have_none_are_said_to_be_none() {
+    let dir = tempfile::tempdir().unwrap();
+    let trace = trace(dir.path());
+    let said = |args: &[&str]| String::from_utf8(agent(args).stderr).unwrap();
+    let hint = "note: no program has recorded an event; -k lists what the kernel did\n";
+    assert_eq!([said(&["events", &trace]), said(&["events", &trace, "-k"])], [hint, ""]);
+}
+
+#[test]
 fn a_study_has_the_options_of_a_recording() {
     let dir = tempfile::tempdir().unwrap();
     let notes = dir.path().join("notes");

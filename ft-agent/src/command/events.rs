@@ -5,6 +5,8 @@ use std::process::ExitCode;
 
 use ft_report::listing::{self, Form, Selection, TimeStyle};
 use ft_report::units;
+use ft_trace::store::Row as _;
+use ft_trace::tables::UserEvent;
 
 use super::trace_arg::TraceArg;
 use super::{Result, output};
@@ -118,5 +120,9 @@ pub(crate) fn run(args: Args) -> Result {
     let form = Form { times, json: args.json, limit: args.limit };
     let mut out = BufWriter::with_capacity(BUFFER_BYTES, io::stdout().lock());
     listing::list(&trace, &selection, form, &mut out)?;
+    let of_programs = trace.meta().tables.get(UserEvent::TABLE).map_or(0, |table| table.rows);
+    if of_programs == 0 && !selection.kernel {
+        eprintln!("note: no program has recorded an event; -k lists what the kernel did");
+    }
     Ok(ExitCode::SUCCESS)
 }
