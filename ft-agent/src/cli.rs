@@ -123,7 +123,7 @@ const MODE: &str = "mode";
 fn mode() -> Arg {
     let octal = |text: &str| match u32::from_str_radix(text, 8) {
         Ok(mode) if mode <= 0o777 => Ok(mode),
-        _ => Err("it is no rights of a directory; give them as for chmod, for example 750"),
+        _ => Err("write the rights as for chmod, for example 750"),
     };
     Arg::new(MODE)
         .hide_short_help(true)
@@ -131,11 +131,11 @@ fn mode() -> Arg {
         .value_name("OCTAL")
         .value_parser(octal)
         .global(true)
-        .help("Rights of directories that are made, as for chmod, which say who may read what is in them")
+        .help("Rights of new directories, as for chmod (750)")
         .long_help(
-            "Rights of directories that are made, as for chmod, and of files without those to execute: they say who may read what is \
-             written. Nobody else writes, whatever they say. Without it, what root writes, and a trace with groups of the kernel, \
-             is for its own user alone; what others write can be read by all whom the umask lets.",
+            "Rights of new directories, as for chmod. Files get the same rights without the one to execute. Nobody but the owner \
+             may write. Without this option only the owner may read what root writes, and what has groups of the kernel. Everything \
+             else follows the umask.",
         )
 }
 

@@ -44,22 +44,25 @@ pub(crate) struct Args {
     /// Write it as one self-contained HTML page; without sections, with all of them.
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     html: Option<PathBuf>,
-    /// Take what begins at an interrupt, a timer or a packet that wakes a thread, a waking or an event (irq:NAME, timer:THREAD,
-    /// packet:THREAD, wake:THREAD, event:NAME; * for anything) for a reaction, see reactivity; later reports keep to it. With --html also a time after the
-    /// start (1.5s, 200ms): keep every detail of the page's timeline from there on.
+    /// The begin of a reaction: irq:NAME, timer:THREAD, packet:THREAD, wake:THREAD or event:NAME, with * for anything (see
+    /// reactivity). It is stored in the trace, and later reports use it too.
+    ///
+    /// With --html it can be a time after the start (1.5s, 200ms) instead: the page's timeline keeps every detail from there on.
     #[arg(long, value_name = "CAUSE|TIME", value_parser = End::parse)]
     from: Option<End>,
     /// The event (event:NAME) that answers it. With --html also a time: keep every detail of the timeline up to there.
     #[arg(long, value_name = "EVENT|TIME", value_parser = End::parse)]
     to: Option<End>,
-    /// Take what lies between two events, or a scope wherever it is nested, for requests, too; later reports keep to it.
+    /// A kind of request: from one event to another, or a scope, wherever it is nested. It is stored in the trace, and later reports
+    /// use it too.
     #[arg(long, value_name = "BEGIN,END|SCOPE")]
     request: Vec<String>,
     /// The argument of both events by which the end of a request, or an answer, finds its begin on any thread; one for all
     /// --request and --from, or one for each.
     #[arg(long, value_name = "ARGUMENT")]
     key: Vec<String>,
-    /// Judge each cycle of the threads of this name that sleep until times (rt-loop=1ms): 3 if one took longer; later reports keep to it.
+    /// The deadline of each cycle of the periodic threads of this name (rt-loop=1ms). It is stored in the trace, and later reports
+    /// use it too. The exit status is 3 if a cycle was longer.
     #[arg(long, value_name = "THREAD=TIME", value_parser = deadline)]
     deadline: Vec<RequestKind>,
     /// Show this request, by its number in the section requests, with its critical path.
