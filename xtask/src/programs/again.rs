@@ -12,8 +12,8 @@ pub(crate) const MOST: usize = 2;
 /// The longest that a second run may take.
 pub(super) const LIMIT: Duration = Duration::from_secs(5 * 60);
 
-/// How long after the last programs may begin a second run may.
-pub(super) const WITHIN: Duration = Duration::from_secs(8 * 60);
+/// How long after the last program has ended a second run may begin. A program that ran late leaves as much time for it as another.
+const WITHIN: Duration = Duration::from_secs(8 * 60);
 
 /// What a failure tells that compared a recording with a second implementation (`tests/common/oracle.rs`).
 const WRONG_ROWS: &str = "a second implementation disagrees";
@@ -32,6 +32,12 @@ pub(super) fn failed(said: &str, code: Option<i32>) -> Vec<String> {
     let is_whole = code.is_some_and(|code| FAILED.contains(&code))
         && summed(said).is_some_and(|(_, failed)| failed == names.len());
     if is_whole && !said.contains(WRONG_ROWS) { names } else { Vec::new() }
+}
+
+/// Whether tests that failed do not run again, `since` the last program has ended: as many as `failed` are no accident, and a run has an
+/// end.
+pub(super) fn is_hopeless(failed: usize, since: Duration) -> bool {
+    failed > MOST || since >= WITHIN
 }
 
 /// What came of a program of which the tests `failed` run again by `alone`.
@@ -114,6 +120,15 @@ mod tests {
         // A name that selects nothing has not passed.
         let nothing = run(&program(), first(), vec!["gone".into()], |_| ended((0, 0), None));
         assert_eq!(nothing.tests, (7, 1));
+    }
+
+    #[test]
+    fn few_run_again_however_late_their_program_has_ended() {
+        assert!(!is_hopeless(MOST, Duration::ZERO));
+        assert!(is_hopeless(MOST + 1, Duration::ZERO), "more are no accident");
+        // All have their time, one after the other: only after them it is over.
+        assert!(!is_hopeless(MOST, LIMIT * (MOST as u32 - 1)));
+        assert!(is_hopeless(1, WITHIN), "a run has an end");
     }
 
     #[test]

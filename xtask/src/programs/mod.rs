@@ -102,13 +102,14 @@ pub(crate) fn run(
         }
         ended
     });
-    let failed: usize = ended.iter().map(|(_, ended, _)| ended.tests.1).sum();
-    // More are no accident; and a run has an end.
-    let is_hopeless = || failed > again::MOST || is_over(until.map(|until| until + again::WITHIN));
+    let count: usize = ended.iter().map(|(_, ended, _)| ended.tests.1).sum();
+    let lanes_ended = Instant::now();
     let alone = |program: &Program| run_or_fail(program, logs, again::LIMIT, &set).0;
-    let once_more = ended.into_iter().map(|(program, ended, failed)| match is_hopeless() {
-        true => ended,
-        false => again::run(&program, ended, failed, alone),
+    let once_more = ended.into_iter().map(|(program, ended, failed)| {
+        match again::is_hopeless(count, lanes_ended.elapsed()) {
+            true => ended,
+            false => again::run(&program, ended, failed, alone),
+        }
     });
     Ok(once_more.collect())
 }
@@ -131,8 +132,9 @@ pub(crate) fn is_over(until: Option<Instant>) -> bool {
     until.is_some_and(|until| Instant::now() >= until)
 }
 
-/// The longest that a program of tests may take: one that hangs fails, and the others go on.
-const LIMIT: Duration = Duration::from_secs(60 * 60);
+/// The longest that a program of tests may take: one that hangs fails, and the others go on. The slowest take less than half an hour on
+/// a slow machine.
+const LIMIT: Duration = Duration::from_secs(40 * 60);
 
 /// Runs one program, and prints what it has printed.
 fn run_one(
