@@ -5,22 +5,35 @@
 //! LTTng. Nothing is compiled to machine code but build scripts and macros, and the artifacts lie in the common target folder, so
 //! crates from elsewhere are those of the lints.
 
-use std::{path::PathBuf, process::Command};
+use std::{path::PathBuf, process::Command, thread, time::Duration};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use crate::workspace::{cargo, run, step, target_dir};
 
 /// The version of `cargo-hack`.
 const VERSION: &str = "0.6.46";
 
-/// Checks each combination. Installs `cargo-hack` into the target folder where it is missing, and says so first.
+/// How often the installation is tried.
+const TRIES: u32 = 3;
+
+/// How long after a try that failed the next one begins.
+const PAUSE: Duration = Duration::from_secs(20);
+
+/// Checks each combination. Installs `cargo-hack` into the target folder where it is missing, and says so first. Where it cannot be had
+/// (no network), the check is skipped with a message.
 ///
 /// # Errors
 ///
-/// When it cannot be installed, or a combination does not check.
+/// When a combination does not check.
 pub(crate) fn check() -> Result<()> {
-    let hack = installed()?;
+    let hack = match installed() {
+        Ok(hack) => hack,
+        Err(error) => {
+            println!("The check of the features will be skipped: {error:#}.");
+            return Ok(());
+        }
+    };
     step(Command::new(hack).args([
         "hack",
         "check",
@@ -65,7 +78,15 @@ fn installed() -> Result<PathBuf> {
             "--root",
         ]);
         install.arg(&folder).env_remove("CARGO_TARGET_DIR");
-        run(&mut install).context("the features cannot be checked without cargo-hack")?;
+        let mut tried = run(&mut install);
+        for _ in 1..TRIES {
+            if tried.is_ok() {
+                break;
+            }
+            thread::sleep(PAUSE);
+            tried = run(&mut install);
+        }
+        tried?;
     }
     Ok(program)
 }
