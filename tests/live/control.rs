@@ -100,7 +100,7 @@ fn sites_of_a_library_that_is_loaded_later_are_switched_and_recorded() {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    program.tick_until_on(3);
+    program.tick_until_on(3, &mut recording);
     program.ask("plugin 100", "ran");
     crate::signal::send(recording.id(), libc::SIGTERM);
     assert!(recording.wait().unwrap().success());

@@ -2,12 +2,13 @@
 
 use std::path::Path;
 use std::process::{Child, Stdio};
+use std::time::Instant;
 
 use ft_trace::store::Trace;
 use ft_trace::tables::{LossOrigin, LossRow};
 
 use crate::control::{run, state};
-use crate::program::{Program, agent};
+use crate::program::{PATIENCE, Program, agent, lives};
 use crate::signal;
 
 /// Events at a time: more of them than a ring holds are soon written where nobody reads.
@@ -18,8 +19,8 @@ fn recorded(program: &mut Program, out: &Path) -> Child {
     let pid = program.pid();
     let mut command = agent();
     command.args(["record", "-k", "none", "-e", "live.*", "-p", &pid, "-o"]);
-    let child = command.arg(out).stdout(Stdio::null()).spawn().unwrap();
-    program.tick_until_on(1);
+    let mut child = command.arg(out).stdout(Stdio::null()).spawn().unwrap();
+    program.tick_until_on(1, &mut child);
     child
 }
 
@@ -41,7 +42,10 @@ fn the_next_recording_leaves_off_what_one_has_left_on_that_was_killed() {
     let mut command = agent();
     command.args(["record", "-k", "none", "-e", "live.*", "-e", "lock.*", "-p", &pid, "-o"]);
     let mut ended = command.arg(dir.path().join("ended")).stdout(Stdio::null()).spawn().unwrap();
+    let began = Instant::now();
     while state(&pid, off).unwrap().0 == 0 {
+        lives(&mut ended);
+        assert!(began.elapsed() < PATIENCE, "{off} is off after {PATIENCE:?}");
         std::thread::yield_now();
     }
     signal::send(ended.id(), libc::SIGTERM);
@@ -76,7 +80,7 @@ fn an_agent_that_was_stopped_goes_on_and_says_what_is_missing() {
     signal::send(stopped.id(), libc::SIGSTOP);
     program.tick_until(MANY, 0);
     signal::send(stopped.id(), libc::SIGCONT);
-    program.tick_until_on(10);
+    program.tick_until_on(10, &mut stopped);
     signal::send(stopped.id(), libc::SIGTERM);
     assert!(stopped.wait().unwrap().success());
     assert_eq!(state(&pid, "live.tick"), Some((0, 1)));

@@ -91,7 +91,7 @@ fn a_running_program_is_enabled_recorded_and_disabled_again() {
         .spawn()
         .unwrap();
     // On as soon as the agent has got to it.
-    program.tick_until_on(7);
+    program.tick_until_on(7, &mut agent);
     program.tick(500, 500);
     signal::send(agent.id(), libc::SIGTERM);
     assert!(agent.wait().unwrap().success());
@@ -120,7 +120,7 @@ fn a_program_that_gave_up_on_a_slow_agent_is_recorded_all_the_same() {
     let mut program = Program::start_at(&socket);
     program.tick(1, 0);
     signal::send(agent.id(), libc::SIGCONT);
-    program.tick_until_on(2);
+    program.tick_until_on(2, &mut agent);
     signal::send(agent.id(), libc::SIGTERM);
     assert!(agent.wait().unwrap().success());
     assert!(ticks(&out).ends_with(&[0, 1]));

@@ -12,6 +12,9 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 /// Tells [`traced_program`] that it is meant.
 const ROLE: &str = "FT_TEST_TRACED";
 
+/// What has not come by then never will.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
+
 static LOCK: Mutex<()> = Mutex::named("live", ());
 
 /// Obeys lines on stdin and answers each: `tick N` writes N events, `flood` writes them
@@ -217,34 +220,49 @@ impl Program {
 
     /// Writes events, of which so many must find the site on.
     pub(crate) fn tick(&mut self, count: u64, on: u64) {
-        self.ask(&format!("tick {count}"), &format!("on {on}"));
+        assert_eq!(self.ticked(count), on);
     }
 
-    /// Writes `count` events at a time until the site is on.
-    pub(crate) fn tick_until_on(&mut self, count: u64) {
-        self.tick_until(count, count);
-    }
-
-    /// Writes `count` events at a time until `on` of them find the site on.
-    pub(crate) fn tick_until(&mut self, count: u64, on: u64) {
+    /// Writes events; returns how many found the site on.
+    fn ticked(&mut self, count: u64) -> u64 {
+        self.say(&format!("tick {count}"));
+        let mut line = String::new();
         loop {
-            self.say(&format!("tick {count}"));
-            let mut line = String::new();
-            while !line.starts_with("on ") {
-                line.clear();
-                assert!(self.stdout.read_line(&mut line).unwrap() > 0, "it ended");
-            }
-            if line.trim_end() == format!("on {on}") {
-                return;
+            line.clear();
+            assert!(self.stdout.read_line(&mut line).unwrap() > 0, "it ended");
+            if let Some(on) = line.strip_prefix("on ") {
+                return on.trim_end().parse().expect("a number");
             }
         }
     }
 
-    /// Waits until the recording has ended the program.
-    pub(crate) fn wait_for_end(mut self) {
-        let mut rest = String::new();
-        std::io::Read::read_to_string(&mut self.stdout, &mut rest).unwrap();
-        self.child.wait().unwrap();
+    /// Writes `count` events at a time until this agent has switched the site on.
+    pub(crate) fn tick_until_on(&mut self, count: u64, agent: &mut Child) {
+        self.tick_while(count, count, || lives(agent));
+    }
+
+    /// Writes `count` events at a time until `on` of them find the site on.
+    pub(crate) fn tick_until(&mut self, count: u64, on: u64) {
+        self.tick_while(count, on, || ());
+    }
+
+    fn tick_while(&mut self, count: u64, on: u64, mut meanwhile: impl FnMut()) {
+        let began = Instant::now();
+        while self.ticked(count) != on {
+            meanwhile();
+            assert!(began.elapsed() < PATIENCE, "not {on} of {count} after {PATIENCE:?}");
+        }
+    }
+
+    /// Says a line again and again, until the recording has ended the program.
+    pub(crate) fn say_until_end(mut self, line: &str) {
+        let began = Instant::now();
+        while self.child.try_wait().unwrap().is_none() {
+            assert!(began.elapsed() < PATIENCE, "it has not ended after {PATIENCE:?}");
+            // Nobody listens where the end has just come.
+            let _ = writeln!(self.stdin, "{line}");
+            std::thread::sleep(Duration::from_millis(500));
+        }
     }
 
     /// Closes stdin, which ends it, and waits.
@@ -254,6 +272,11 @@ impl Program {
         std::io::Read::read_to_string(&mut self.stdout, &mut rest).unwrap();
         self.child.wait().unwrap()
     }
+}
+
+/// This agent must not have ended.
+pub(crate) fn lives(agent: &mut Child) {
+    assert_eq!(agent.try_wait().unwrap(), None, "the agent has ended");
 }
 
 const ARGS: [&str; 3] = ["--exact", "program::traced_program", "--nocapture"];

@@ -77,7 +77,7 @@ fn sites_are_enabled_in_a_recording_that_runs() {
     let (success, words, error) = run(&["enable", "-r", path, "live.*"]);
     assert!(success && words == "enabled in 1 process, and in those that come\n", "{words}{error}");
     // From outside, a moment later.
-    program.tick_until_on(100);
+    program.tick_until(100, 100);
     // One that comes is told at its registration.
     program.ask("spawn 2", "spawned");
     program.tick(50, 50);

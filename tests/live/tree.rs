@@ -99,7 +99,7 @@ fn what_a_command_leaves_at_its_own_end_is_named_and_ended() {
 #[test]
 fn a_command_that_ends_with_all_it_has_started_says_nothing_of_it() {
     // What is just about to end is left to itself.
-    let (output, _, _dir) = run(&[], "sleep 0.1 & echo $! >> $P", 1);
+    let (output, _, _dir) = run(&[], "sleep 0.01 & echo $! >> $P", 1);
     let text = said(&output);
     assert!(output.status.success() && !text.contains("the command has ended"), "{text}");
 }
