@@ -54,6 +54,7 @@ fn strike_others(me: u32, records: &[Record]) -> Vec<&Irq> {
 #[test]
 fn interrupts_have_their_entry_and_exit() {
     let options = KernelOptions { system_wide: true, ..options(&[Group::Irq]) };
+    let before = now_ns();
     let Some(mut kernel) = kernel_or_skip(&options) else { return };
     let records = drain_until(&mut kernel, |records| {
         let has = |kind| records.iter().any(|r| r.header().kind == kind);
@@ -64,7 +65,7 @@ fn interrupts_have_their_entry_and_exit() {
     for record in records {
         let Record::Irq(irq) = record else { panic!("{record:?}") };
         assert!(irq.entry_ts <= irq.header.ts, "{irq:?}");
-        assert!(irq.header.ts - irq.entry_ts < 1_000_000_000, "{irq:?}");
+        assert!(irq.entry_ts >= before, "it has begun before anybody looked: {irq:?}");
         match irq.header.kind {
             kind::SOFTIRQ => assert!(irq.number < 32, "{irq:?}"),
             kind::VECTOR => assert!((1..=5).contains(&irq.number), "{irq:?}"),
@@ -76,6 +77,8 @@ fn interrupts_have_their_entry_and_exit() {
 /// On a real-time kernel a thread can be preempted in a softirq, whose time is then not one interval.
 #[test]
 fn no_interrupt_lasts_beyond_a_switch() {
+    /// Interrupts that are judged.
+    const LEAST: usize = 50;
     let options = KernelOptions { system_wide: true, ..options(&[Group::Sched, Group::Irq]) };
     let Some(mut kernel) = kernel_or_skip(&options) else { return };
     let real_time = rustix::system::uname().version().to_string_lossy().contains("PREEMPT_RT");
@@ -109,7 +112,16 @@ fn no_interrupt_lasts_beyond_a_switch() {
         });
         let begun = now_ns();
         let length = if real_time { 2_000_000_000 } else { 200_000_000 };
-        let records = drain_until(&mut kernel, |_| now_ns() - begun > length);
+        let is_enough = |records: &[Record]| {
+            let here =
+                |r: &&Record| matches!(r, Record::Irq(irq) if usize::from(irq.header.cpu) == cpu);
+            records.iter().filter(here).count() >= LEAST
+        };
+        // Those threads end only when this one says so: it ends by itself.
+        let records = drain_until(&mut kernel, |records| {
+            let took = now_ns() - begun;
+            took > length && is_enough(records) || took > 200_000_000_000
+        });
         done.store(true, Ordering::Relaxed);
         records
     });
@@ -129,6 +141,6 @@ fn no_interrupt_lasts_beyond_a_switch() {
         assert!(times.get(next).is_none_or(|ts| *ts >= irq.header.ts), "{irq:?}");
         judged += 1;
     }
-    assert!(judged >= 50, "{judged}");
+    assert!(judged >= LEAST, "{judged}");
     assert!(!real_time || cut > 0, "nobody was preempted in a softirq");
 }

@@ -75,9 +75,10 @@ fn what_a_quota_takes_is_what_the_kernel_counts() {
     // It has one CPU: the kernel counts each CPU of the group for itself.
     let shell = format!("echo $$ > {}/cgroup.procs && while :; do :; done", group.0.display());
     let pinned = ["-c", "0", "sh", "-c", &shell];
+    // As what this process starts: its first throttle counts, too.
+    kernel.observe(std::process::id());
     let burner = Burner(Command::new("taskset").args(pinned).spawn().expect("taskset"));
     let pid = burner.0.id();
-    kernel.observe(pid);
     let of_burner = |records: &[Record]| -> Vec<Throttle> {
         let throttles = records.iter().filter_map(|record| match record {
             Record::Throttle(throttle) if throttle.tgid == pid => Some(*throttle),

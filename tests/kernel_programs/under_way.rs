@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use ft_agent::collect::cgroup::Cgroup;
 use ft_agent::collect::kernel::{Group, Kernel, KernelOptions};
 use ft_ebpf::{COMPAT, Futex, Syscall, kind};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::common::{Record, drain, drain_until, kernel_or_skip, parse};
 use crate::options;
@@ -212,7 +213,10 @@ fn nothing_is_kept_of_threads_that_have_ended() {
 fn a_call_in_which_a_thread_leaves_the_cgroup_returns() {
     const TEST: &str = "a_call_in_which_a_thread_leaves_the_cgroup_returns";
     if is_child("sleeps") {
-        for _ in 0..5 {
+        // Until the other one has closed its end of the pipe.
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let stdin = std::io::stdin();
+        while poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&now)).unwrap() == 0 {
             std::thread::sleep(Duration::from_millis(100));
         }
         return;
@@ -232,7 +236,7 @@ fn a_call_in_which_a_thread_leaves_the_cgroup_returns() {
     let groups = [Group::Syscall, Group::Stack, Group::Sched];
     let options = KernelOptions { cgroup: Some(cgroup), ..options(&groups) };
     let Some(mut kernel) = kernel_or_skip(&options) else { return };
-    let mut child = child(TEST, "sleeps").spawn().unwrap();
+    let mut child = child(TEST, "sleeps").stdin(Stdio::piped()).spawn().unwrap();
     enter(&dir, child.id());
     let pid = child.id();
     let sleeps =
@@ -240,7 +244,8 @@ fn a_call_in_which_a_thread_leaves_the_cgroup_returns() {
     let mut records = drain_until(&mut kernel, sleeps);
     std::thread::sleep(Duration::from_millis(20));
     enter(root.directory(), child.id());
-    child.wait().unwrap();
+    // Closes its input first.
+    assert!(child.wait().unwrap().success());
     records.extend(drain(&mut kernel));
     std::fs::remove_dir(&dir).unwrap();
     let mut calls = numbered(&calls(&records, pid), libc::SYS_clock_nanosleep);
