@@ -14,7 +14,7 @@
 //!
 //! This binary is all of the programs: the suite copies itself to where every user can start it, and starts
 //! the copy with `honest` or `attacker` as its first argument. Without, it runs the attacks one after the other; words
-//! among the arguments select those whose names contain one of them, as with other tests.
+//! among the arguments select those whose names contain one of them, or with `--exact` are one of them, as with other tests.
 
 mod attacks;
 mod code;
@@ -62,15 +62,18 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Runs the selected attacks. Options of the usual test harness are accepted and mean nothing here.
+/// Runs the selected attacks. Other options of the usual test harness are accepted and mean nothing here.
 fn suite(args: &[String]) -> ExitCode {
     let words: Vec<&String> = args.iter().filter(|arg| !arg.starts_with('-')).collect();
     let alone = attacks::ALL.iter().map(|&attack| (attack.name.to_owned(), attack, false));
     let beside_the_kernel = attacks::WITH_KERNEL
         .iter()
         .map(|&attack| (format!("{}-with-kernel", attack.name), attack, true));
+    let is_exact = args.iter().any(|arg| arg == "--exact");
+    let selects =
+        |word: &str, name: &str| if is_exact { name == word } else { name.contains(word) };
     let selected = |(name, ..): &(String, &Attack, bool)| {
-        words.is_empty() || words.iter().any(|word| name.contains(word.as_str()))
+        words.is_empty() || words.iter().any(|word| selects(word, name))
     };
     let attacks: Vec<(String, &'static Attack, bool)> =
         alone.chain(beside_the_kernel).filter(selected).collect();

@@ -3,32 +3,77 @@
 use std::fs;
 use std::io::Read;
 use std::process::Child;
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
 
 /// An agent that has not ended by then never will: an attack and an honest program take seconds. But who finishes a trace waits for
 /// the disk (fsync), and one to which others write has kept an agent waiting for five minutes.
 const PATIENCE: Duration = Duration::from_secs(900);
 
-/// An agent at work, and what it prints.
+/// An agent at work, and what it prints. When a test fails meanwhile, it ends, and what it has printed so far is told.
 pub(crate) struct Running {
     agent: Child,
     since: Instant,
-    printed: [thread::JoinHandle<String>; 2],
+    printed: [Printed; 2],
+}
+
+/// What comes of a pipe.
+struct Printed {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Printed {
+    fn collect(mut from: impl Read + Send + 'static) -> Printed {
+        let bytes = Arc::new(Mutex::new(Vec::new()));
+        let collected = bytes.clone();
+        let thread = thread::spawn(move || {
+            let mut piece = [0; 1 << 12];
+            loop {
+                let read = from.read(&mut piece).expect("a pipe");
+                if read == 0 {
+                    break;
+                }
+                collected.lock().expect("nobody panics").extend_from_slice(&piece[..read]);
+            }
+        });
+        Printed { bytes, thread: Some(thread) }
+    }
+
+    fn so_far(&self) -> String {
+        String::from_utf8_lossy(&self.bytes.lock().expect("nobody panics")).into_owned()
+    }
+
+    /// All of it.
+    fn whole(&mut self) -> String {
+        let thread = self.thread.take().expect("it is asked for once");
+        thread.join().expect("a pipe");
+        self.so_far()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // One that was asked for the whole has told it.
+        let is_told = self.printed.iter().all(|printed| printed.thread.is_none());
+        if thread::panicking() && !is_told {
+            // Not to its end: whom it has started may keep the pipes.
+            let printed = self.printed.each_ref().map(Printed::so_far).concat();
+            eprintln!("the agent has printed\n{printed}");
+            // And its command with it, which waits for the test.
+            let _ = kill_process(Pid::from_child(&self.agent), Signal::TERM);
+        }
+    }
 }
 
 impl Running {
     pub(crate) fn watch(mut agent: Child) -> Running {
-        fn collect(mut from: impl Read + Send + 'static) -> thread::JoinHandle<String> {
-            thread::spawn(move || {
-                let mut bytes = Vec::new();
-                from.read_to_end(&mut bytes).expect("a pipe");
-                String::from_utf8_lossy(&bytes).into_owned()
-            })
-        }
         let printed = [
-            collect(agent.stdout.take().expect("a pipe")),
-            collect(agent.stderr.take().expect("a pipe")),
+            Printed::collect(agent.stdout.take().expect("a pipe")),
+            Printed::collect(agent.stderr.take().expect("a pipe")),
         ];
         Running { agent, since: Instant::now(), printed }
     }
@@ -55,7 +100,7 @@ impl Running {
             }
             thread::sleep(Duration::from_millis(10));
         };
-        let printed = self.printed.map(|text| text.join().expect("text")).concat();
+        let printed = self.printed.each_mut().map(Printed::whole).concat();
         let status = status.unwrap_or_else(|doing| {
             panic!("the agent did not end, and was at\n{doing}\n{printed}")
         });

@@ -30,6 +30,9 @@ const DAEMON: u32 = 1;
 /// What the attacker says when its attack is in place.
 const READY: &str = "ready";
 
+/// What an attacker has not said by then it never will.
+const PATIENCE: Timespec = Timespec { tv_sec: 300, tv_nsec: 0 };
+
 /// What is staged beside an attack.
 pub(crate) struct Scene<'a> {
     /// Of the agent.
@@ -66,8 +69,14 @@ pub(crate) struct Attacking {
 }
 
 impl Attacking {
-    /// The next line that it says.
+    /// The next line that it says; none of one that has ended.
     pub(crate) fn hear(&mut self) -> String {
+        // An attacker says whole lines.
+        if self.said.buffer().is_empty() {
+            let mut said = [PollFd::new(self.said.get_ref(), PollFlags::IN)];
+            let ready = poll(&mut said, Some(&PATIENCE)).expect("a pipe");
+            assert!(ready > 0, "the attacker says nothing within {} s", PATIENCE.tv_sec);
+        }
         let mut line = String::new();
         self.said.read_line(&mut line).expect("the attacker speaks");
         line.trim_end().to_owned()
