@@ -61,7 +61,7 @@ fn a_thread_waits_for_room_where_it_is_asked_to() {
 
     // Somebody reads, but not before the thread waits.
     let before = lost(&memory);
-    memory.header().full_wait_us.store(1_000_000, Relaxed);
+    memory.header().full_wait_us.store(60_000_000, Relaxed);
     let (written, writer) = (20 * SLOTS, tid());
     let ended = AtomicBool::new(false);
     let (events, memory) = thread::scope(|scope| {

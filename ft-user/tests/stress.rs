@@ -26,7 +26,10 @@ fn scaled(short: u64) -> u64 {
     short.saturating_mul(factor)
 }
 
+/// Slots of a ring.
+const SLOTS: u32 = 1 << 16;
+
 /// Starts tracing with rings enough for a part of the threads only.
 fn start() {
-    common::start(ft_user::Config { ring_slots: 1 << 16, rings: 64, ..Default::default() });
+    common::start(ft_user::Config { ring_slots: SLOTS, rings: 64, ..Default::default() });
 }
