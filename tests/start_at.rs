@@ -55,7 +55,7 @@ fn nothing_begins_before_its_time() {
 #[test]
 fn recordings_of_one_time_have_one_window() {
     let asked = {
-        let now = Command::new("date").args(["-u", "-d", "+2 seconds", "+%FT%T.5Z"]).output();
+        let now = Command::new("date").args(["-u", "-d", "+6 seconds", "+%FT%T.5Z"]).output();
         String::from_utf8(now.unwrap().stdout).unwrap().trim().to_owned()
     };
     let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];

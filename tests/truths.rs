@@ -132,7 +132,7 @@ fn all_that_a_command_has_started_ends_with_its_recording() {
     let script =
         "sleep 1000 & echo $! > $0; setsid sleep 1000 & echo $! >> $0; echo $$ >> $0; wait";
     let command = ["sh", "-c", script, pids.to_str().unwrap()];
-    record(&["-d", "1s"], &command, &dir.path().join("trace"));
+    record(&["-d", "5s"], &command, &dir.path().join("trace"));
     let text = std::fs::read_to_string(&pids).unwrap();
     let pids: Vec<&str> = text.lines().collect();
     assert_eq!(pids.len(), 3, "{text}");

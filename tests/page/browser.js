@@ -9,6 +9,8 @@ import {chromium} from 'playwright-core';
 
 const browser = await chromium.launch({
   executablePath: process.env.FT_CHROMIUM ?? '/usr/bin/chromium',
+  // The machine may be busy.
+  timeout: 120_000,
   args: ['--no-sandbox', '--disable-gpu', '--disable-background-networking'],
 });
 

@@ -218,7 +218,7 @@ fn without_the_kernel_runs_are_drawn_as_their_table_has_them() {
     let load = built::build(&["--package", "ft-load"]).join("ft-load");
     let mut record = agent("record");
     record.args(["-k", "none", "-o"]).arg(&dir).arg("--html").arg(&page).arg("--").arg(load);
-    succeeds(record.args(["hourglass", "-n", "3", "-d", "300ms", "--cpu", "0", "--summary"]));
+    succeeds(record.args(["hourglass", "-n", "3", "-d", "2s", "--cpu", "0", "--summary"]));
     let trace = Trace::open(&dir).expect("a trace");
     let runs = trace.rows::<LoadRun>().map(|run| run.expect("a run"));
     let runs: Vec<_> = runs.map(|r| (r.pid.0, r.tid.0, r.ts.0, r.dur, r.cpu.0)).collect();

@@ -1,5 +1,6 @@
 /* Coroutines of C++20 on one thread, of which only their executor tells: two wake each other, one is destroyed while it waits,
  * one while it is queued, one before it has run, and one throws. */
+#include <chrono>
 #include <coroutine>
 #include <deque>
 #include <exception>
@@ -85,6 +86,9 @@ int main() {
     destroy(of[2]);
     resume(of[3].handle);
     FT_TASK_WAKE(of[3].handle.address());
+    /* It is queued for a time that the clock shows. */
+    auto woken = std::chrono::steady_clock::now();
+    while (std::chrono::steady_clock::now() - woken < std::chrono::microseconds(1)) {}
     destroy(of[3]);
     destroy(of[5]);
     for (int turn = 0; turn < 2; ++turn) resume(of[4].handle);
