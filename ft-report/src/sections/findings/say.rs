@@ -255,6 +255,7 @@ fn head(f: &Finding, functions: usize) -> Text {
     };
     let phrase = match (&f.lock, f.kind.noun()) {
         (Some(name), Some(noun)) => text!("{}for the {} {}", waiting, noun, Word(name)),
+        _ if f.kind == Kind::Late && f.who.tids.len() > 1 => text!("woken late by their timers"),
         _ => text!("{}", phrase),
     };
     let by = match &f.holder {

@@ -747,3 +747,24 @@ fn without_the_kernel_it_is_said_how_long_threads_waited_for_which_lock() {
         "1 worker-0…2 waited 1.62 s for the mutex book, in 188 waits, the longest 20.0 ms";
     assert!(said.contains(expected) && said.contains("the kernel was not recorded"), "{said}");
 }
+
+#[test]
+fn several_are_woken_late_by_their_timers() {
+    let late = |tid, comm: &str| Blame {
+        tid: Tid(tid),
+        comm: comm.into(),
+        withheld: Some(Withheld::Late),
+        kind: PathKind::Timer,
+        call: Some("clock_nanosleep".into()),
+        ns: 30 * MS,
+        longest_ns: 5 * MS,
+        ..row()
+    };
+    let said = |rows: &[Blame]| {
+        let threads: Vec<(i32, &str)> = rows.iter().map(|row| (row.tid.0, &*row.comm)).collect();
+        words(report(&threads, rows))
+    };
+    assert!(said(&[late(7, "loop")]).contains("of its time) woken late by its timer"));
+    let both = said(&[late(7, "loop-1"), late(8, "loop-2")]);
+    assert!(both.contains("of their time) woken late by their timers"), "{both}");
+}
