@@ -128,7 +128,7 @@ fn write_pages(fleet: &mut Fleet, most: usize, tasks: &Tasks, file: &Path) -> Re
         let trace = Trace::open(readable.dir())?;
         // Of this version, or the trace would be in no figure.
         let Some(tally) = analyze::tally(trace.dir())? else { continue };
-        let reports = sections::usual(&trace.meta().start.kernel_groups, &tally);
+        let reports = sections::usual(&trace.meta().start.kernel_groups, &tally, false);
         let document = Document::of(&trace, &tally, reports, Asked::default())?;
         let to = ts.saturating_add(dur_ns).saturating_add(AROUND_NS);
         let window = ts.saturating_sub(AROUND_NS)..to;

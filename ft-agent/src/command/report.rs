@@ -437,7 +437,8 @@ pub(crate) fn run(request: Request) -> Result {
     }
     let mut reports = request.reports;
     if reports.is_empty() {
-        reports.extend(sections::usual(&trace.meta().start.kernel_groups, &tally));
+        let as_text = matches!(request.form, Form::Text);
+        reports.extend(sections::usual(&trace.meta().start.kernel_groups, &tally, as_text));
     }
     let document = match request.form {
         Form::Html(file, window) => {

@@ -176,6 +176,8 @@ impl<'a> Input<'a> {
 pub enum Shown {
     /// Whatever was recorded.
     Always,
+    /// The same as data and on a page; as text, where what it is about was recorded.
+    Data(fn(&Tally) -> bool),
     /// Where one of these kernel groups was recorded, which nobody asks for without a reason.
     With(&'static [&'static str]),
     /// Where the program has recorded what it is about.
@@ -214,13 +216,16 @@ pub fn all() -> &'static [Report] {
     &REPORTS
 }
 
-/// The reports that are shown where nobody has named one: of a trace with these kernel groups and counts.
+/// The reports that are shown where nobody has named one: of a trace with these kernel groups and counts; `as_text`: not as data or
+/// on a page.
 pub fn usual<'a>(
     groups: &'a [String],
     tally: &'a Tally,
+    as_text: bool,
 ) -> impl Iterator<Item = &'static Report> + use<'a> {
     all().iter().filter(move |report| match report.shown {
         Shown::Always => true,
+        Shown::Data(of) => !as_text || of(tally),
         Shown::With(of) => groups.iter().any(|recorded| of.contains(&recorded.as_str())),
         Shown::Recorded(of) => of(tally),
         Shown::Named => false,
@@ -285,12 +290,14 @@ mod registry_tests {
         }
         assert!(find("").is_none());
         let mut tally = Tally::default();
-        let plain = usual(&[], &tally).count();
+        let plain = usual(&[], &tally, false).count();
         assert!(plain < all().len());
         let groups = ["stack", "profile", "futex", "lock", "syscall"].map(str::to_owned);
-        assert_eq!(usual(&groups, &tally).count(), plain + 5);
+        assert_eq!(usual(&groups, &tally, false).count(), plain + 5);
         (tally.tasks.tasks, tally.functions.calls) = (1, 1);
-        let names: Vec<_> = usual(&[], &tally).map(|report| report.name).collect();
+        let names: Vec<_> = usual(&[], &tally, false).map(|report| report.name).collect();
         assert!(names.len() == plain + 2 && names.ends_with(&["tasks", "functions"]), "{names:?}");
+        let text: Vec<_> = usual(&[], &Tally::default(), true).map(|report| report.name).collect();
+        assert_eq!(text, ["findings"]);
     }
 }

@@ -109,8 +109,9 @@ pub(crate) fn child(dir: &Path) {
     let tally = analyze(&trace).expect("analysed");
     let analysis = start.elapsed().as_secs_f64();
     let start = Instant::now();
-    let document = Document::of(&trace, &tally, sections::usual(&[], &tally), Asked::default())
-        .expect("reports");
+    let document =
+        Document::of(&trace, &tally, sections::usual(&[], &tally, false), Asked::default())
+            .expect("reports");
     assert!(document.to_string().contains("LOCKS"));
     let reports = start.elapsed().as_secs_f64();
     let start = Instant::now();
