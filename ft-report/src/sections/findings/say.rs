@@ -185,10 +185,14 @@ fn recorded(report: &FindingsReport) -> Text {
         command => text!("{}", Word(&cut(command, MAX_COMMAND))),
     };
     let duration = report.head.duration_ns.map(|ns| text!(", {}", Ns(ns)));
+    let duration = duration.unwrap_or_default();
+    if !report.has_switches {
+        return text!("{}{}, without the kernel", what, duration);
+    }
     text!(
         "{}{}, {}, {} of CPU time",
         what,
-        duration.unwrap_or_default(),
+        duration,
         Of(report.threads, "thread"),
         Ns(report.running_ns)
     )

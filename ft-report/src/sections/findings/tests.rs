@@ -83,7 +83,7 @@ pub(super) fn report_of(
         });
     }
     rows.iter().for_each(|row| all.add(row, code));
-    all.over(code, 0)
+    FindingsReport { has_switches: true, ..all.over(code, 0) }
 }
 
 pub(super) fn text(report: FindingsReport) -> String {
@@ -440,9 +440,10 @@ fn what_is_little_is_no_finding() {
 
 #[test]
 fn without_the_kernel_nothing_is_known() {
-    assert!(text(report(&[], &[])).contains("the kernel was not recorded"));
-    let asleep = FindingsReport { has_switches: true, ..report(&[], &[]) };
-    assert!(text(asleep).contains("no recorded thread ran"));
+    let nothing = || report(&[], &[]);
+    let without = FindingsReport { has_switches: false, ..nothing() };
+    assert!(text(without).contains("the kernel was not recorded"));
+    assert!(text(nothing()).contains("no recorded thread ran"));
 }
 
 #[test]
@@ -736,7 +737,7 @@ fn what_is_missing_names_the_findings_that_it_touches() {
 
 #[test]
 fn without_the_kernel_it_is_said_how_long_threads_waited_for_which_lock() {
-    let mut report = report(&[], &[]);
+    let mut report = FindingsReport { has_switches: false, ..report(&[], &[]) };
     let mut who = Role::default();
     (0..3).for_each(|n| who.add(&format!("worker-{n}"), Some(n)));
     let (name, kind) = ("book".to_owned(), "mutex".to_owned());
@@ -746,6 +747,7 @@ fn without_the_kernel_it_is_said_how_long_threads_waited_for_which_lock() {
     let expected =
         "1 worker-0…2 waited 1.62 s for the mutex book, in 188 waits, the longest 20.0 ms";
     assert!(said.contains(expected) && said.contains("the kernel was not recorded"), "{said}");
+    assert!(said.contains(", without the kernel 1 worker"), "{said}");
 }
 
 #[test]
