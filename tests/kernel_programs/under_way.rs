@@ -47,13 +47,15 @@ fn observed(kernel: &mut Kernel, mut command: Command) -> (Child, Vec<Record>) {
     (child, records)
 }
 
-/// The calls of a process.
+/// The calls of a process, in the order of their records' times: each CPU has a buffer of its own.
 fn calls(records: &[Record], pid: u32) -> Vec<Syscall> {
     let of = |record: &Record| match record {
         Record::Syscall(call) if call.tgid == pid => Some(*call),
         _ => None,
     };
-    records.iter().filter_map(of).collect()
+    let mut calls: Vec<Syscall> = records.iter().filter_map(of).collect();
+    calls.sort_by_key(|call| call.header.ts);
+    calls
 }
 
 fn numbered(calls: &[Syscall], number: i64) -> Vec<Syscall> {
@@ -131,6 +133,9 @@ fn an_execution_by_another_thread_ends_its_number() {
         Record::Task(task) if task.tgid == pid => Some(task),
         _ => None,
     });
+    // Each CPU has a buffer of its own.
+    let mut tasks: Vec<_> = tasks.collect();
+    tasks.sort_by_key(|task| task.header.ts);
     let mut lives: BTreeMap<u32, Vec<u16>> = BTreeMap::new();
     for task in tasks {
         lives.entry(task.tid).or_default().push(task.header.kind);
