@@ -23,7 +23,10 @@ pub(super) fn finding(key: Key, group: Group, code: &Code, walls: &Walls) -> Fin
         .map(|behind| {
             let ran = ran(&behind);
             let slept: i64 = behind.slept.values().sum();
-            let slept_most = 2 * slept > behind.states.values().sum::<i64>();
+            let ran_for = behind.states.iter().filter(|(state, _)| {
+                state.kind == PathKind::Running || state.kind == PathKind::Preempted
+            });
+            let slept_most = slept > ran_for.map(|(_, ns)| ns).sum();
             let [slept, ran] = [&behind.slept, &ran].map(|of| functions(&merged(of, code)));
             let at_sleep = ran.is_empty() || slept_most && !slept.is_empty();
             let at = if at_sleep { slept } else { ran };

@@ -415,8 +415,11 @@ impl All {
         if matches!(kind, Kind::Condition | Kind::Semaphore | Kind::Futex) {
             self.herds.add(row);
         }
-        // Whoever is woken for nothing that it was kept from, and has no CPU, waits for one; so does one for which there is room.
-        let was_kept = kind.class() == Class::Lost && kind != Kind::Room || needs;
+        // Whoever is woken for nothing that it was kept from, and has no CPU, waits for one; so does one for which there is room, if it is
+        // another than who has made the room that has the CPU.
+        let is_others = row.culprit_tid.is_some_and(|tid| tid != 0 && row.waker_tid != Some(tid));
+        let is_kept = kind.class() == Class::Lost && (kind != Kind::Room || !is_others);
+        let was_kept = is_kept || needs;
         if row.part == Part::Dispatch && !was_kept {
             kind = Kind::Cpu;
             if row.culprit_tid == Some(0) {

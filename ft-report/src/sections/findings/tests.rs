@@ -656,9 +656,16 @@ fn who_is_woken_for_room_in_a_pipe_and_has_no_cpu_waits_for_a_cpu() {
         behind_comm: None,
         ..full.clone()
     };
-    let report = report(&[(7, "worker-0")], &[full, woken]);
-    let found = report.findings.iter().map(|f| (f.kind, f.lost_ns)).collect::<Vec<_>>();
-    assert_eq!(found, [(Kind::Cpu, 200 * MS), (Kind::Room, 100 * MS)]);
+    let found = |woken: Blame| {
+        let report = report(&[(7, "worker-0")], &[full.clone(), woken]);
+        report.findings.iter().map(|f| (f.kind, f.lost_ns)).collect::<Vec<_>>()
+    };
+    assert_eq!(found(woken.clone()), [(Kind::Cpu, 200 * MS), (Kind::Room, 100 * MS)]);
+    // Who has made the room has the CPU, too: that is one thing.
+    let by_waker = Blame { waker_tid: Some(8), ..woken.clone() };
+    assert_eq!(found(by_waker), [(Kind::Room, 300 * MS)]);
+    let by_nobody = Blame { culprit_tid: Some(0), ..woken };
+    assert_eq!(found(by_nobody), [(Kind::Room, 300 * MS)]);
 }
 
 #[test]
