@@ -62,9 +62,7 @@ pub(super) fn each<'c>(
         for row in job.trace.rows_within::<CallChain>(job.window.clone()) {
             let row = row?;
             events += 1;
-            if events % super::WATCH_EVENTS == 0 {
-                job.look(events)?;
-            }
+            job.seen(events)?;
             let did = match row.kind {
                 ChainKind::Wait => Did::Waiting,
                 ChainKind::Preempted => Did::Preempted,
@@ -86,9 +84,7 @@ pub(super) fn each<'c>(
         for row in job.trace.rows_within::<Sample>(job.window.clone()) {
             let row = row?;
             events += 1;
-            if events % super::WATCH_EVENTS == 0 {
-                job.look(events)?;
-            }
+            job.seen(events)?;
             let lock = locks.of(row.ts, row.tid)?;
             let lock = lock.map(|lock| Lock { name: &lock.lock_name, waited_for: false });
             told = true;

@@ -181,13 +181,22 @@ impl<'a> Job<'a> {
         Ok(first.map_or(start, |event| event.ts().0.min(start)))
     }
 
-    /// Tells whoever watches that so many events were read; to be called now and then by formats that read the trace
-    /// themselves.
+    /// Tells whoever watches now and then how many events were read; to be called with the number of each event by formats that read
+    /// the trace themselves.
+    ///
+    /// # Errors
+    ///
+    /// As [`Job::look`].
+    fn seen(&mut self, number: u64) -> Result<()> {
+        if number.is_multiple_of(WATCH_EVENTS) { self.look(number) } else { Ok(()) }
+    }
+
+    /// Tells whoever watches that so many events were read.
     ///
     /// # Errors
     ///
     /// [`StoreError::Interrupted`] when they have seen enough.
-    pub fn look(&mut self, events: u64) -> Result<()> {
+    fn look(&mut self, events: u64) -> Result<()> {
         match (self.watch)(Progress { events, of: self.of }) {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(()) => {

@@ -28,7 +28,7 @@ use ft_trace::store::Trace;
 use ft_trace::stream::Timed;
 use ft_trace::tables::*;
 
-use super::{Job, Result, WATCH_EVENTS};
+use super::{Job, Result};
 use crate::listing::entry::{Entry, Streams as Tables, entries};
 use crate::listing::names::Names;
 use kernel::{Field, Payload};
@@ -54,9 +54,7 @@ pub(super) fn write(job: &mut Job<'_>, dir: &Dir) -> Result<()> {
         let entry = entry?;
         writer.end_until(entry.ts())?;
         writer.entry(&entry)?;
-        if seen % WATCH_EVENTS == 0 {
-            job.look(seen)?;
-        }
+        job.seen(seen)?;
     }
     writer.finish(trace, dir)
 }

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use super::group::{Behind, Group, Key, most_first};
+use super::group::{Behind, Group, Key, State, most_first};
 use super::places::{functions, merged};
 use super::role::Role;
 use super::{BehindIt, Class, Did, Finding, Kind, LongestWait, Walls, pattern};
@@ -23,10 +23,11 @@ pub(super) fn finding(key: Key, group: Group, code: &Code, walls: &Walls) -> Fin
         .map(|behind| {
             let ran = ran(&behind);
             let slept: i64 = behind.slept.values().sum();
-            let ran_for = behind.states.iter().filter(|(state, _)| {
-                state.kind == PathKind::Running || state.kind == PathKind::Preempted
-            });
-            let slept_most = slept > ran_for.map(|(_, ns)| ns).sum();
+            let ran_or_would = |(state, _): &(&State, &i64)| {
+                matches!(state.kind, PathKind::Running | PathKind::Preempted)
+            };
+            let awake: i64 = behind.states.iter().filter(ran_or_would).map(|(_, ns)| ns).sum();
+            let slept_most = slept > awake;
             let [slept, ran] = [&behind.slept, &ran].map(|of| functions(&merged(of, code)));
             let at_sleep = ran.is_empty() || slept_most && !slept.is_empty();
             let at = if at_sleep { slept } else { ran };

@@ -170,15 +170,9 @@ fn height(text: &Text) -> usize {
 }
 
 fn recorded(report: &FindingsReport) -> Text {
-    let command = match &report.head.command[..] {
-        [] => String::new(),
-        [program, words @ ..] => {
-            let program = program.rsplit('/').next().unwrap_or_default();
-            [&[program], &words.iter().map(String::as_str).collect::<Vec<_>>()[..]]
-                .concat()
-                .join(" ")
-        }
-    };
+    let mut words = report.head.command.iter().map(String::as_str);
+    let program = words.next().map(|path| path.rsplit('/').next().unwrap_or_default());
+    let command = program.into_iter().chain(words).collect::<Vec<_>>().join(" ");
     let what = match &*command {
         "" if report.head.system_wide => text!("every thread of the system"),
         "" => text!("attached"),
@@ -420,19 +414,18 @@ fn idle(report: &FindingsReport) -> Option<Text> {
 
 /// What is missing, and which of the findings that are shown it touches.
 fn trust(report: &FindingsReport, shown: usize) -> Text {
-    let lacks = lacks(report);
-    let Some(lacks) = lacks else { return text!("complete") };
+    let Some(missing) = missing(report) else { return text!("complete") };
     let touched = report.findings.iter().take(shown).zip(NUMBERS);
     let touched = touched.filter(|(f, _)| f.mark != Mark::Exact).map(|(_, n)| text!("{}", n));
     match Text::join(touched, ", ") {
-        Some(numbers) => text!("{}; lower bounds: {}", lacks, numbers),
-        None if shown > 0 => text!("{}; no finding is touched", lacks),
-        None => lacks,
+        Some(numbers) => text!("{}; lower bounds: {}", missing, numbers),
+        None if shown > 0 => text!("{}; no finding is touched", missing),
+        None => missing,
     }
 }
 
 /// What is missing, if anything is.
-fn lacks(report: &FindingsReport) -> Option<Text> {
+fn missing(report: &FindingsReport) -> Option<Text> {
     let head = &report.head;
     let lost = head.lost_user_events + head.lost_kernel_records;
     let places = head.quality.unknown_places;
