@@ -7,7 +7,7 @@
 
 use std::{path::PathBuf, process::Command, thread, time::Duration};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use crate::workspace::{cargo, run, step, target_dir};
 
@@ -20,20 +20,13 @@ const TRIES: u32 = 3;
 /// How long after a try that failed the next one begins.
 const PAUSE: Duration = Duration::from_secs(20);
 
-/// Checks each combination. Installs `cargo-hack` into the target folder where it is missing, and says so first. Where it cannot be had
-/// (no network), the check is skipped with a message.
+/// Checks each combination. Installs `cargo-hack` into the target folder where it is missing, and says so first.
 ///
 /// # Errors
 ///
-/// When a combination does not check.
+/// When it cannot be installed, or a combination does not check.
 pub(crate) fn check() -> Result<()> {
-    let hack = match installed() {
-        Ok(hack) => hack,
-        Err(error) => {
-            println!("The check of the features will be skipped: {error:#}.");
-            return Ok(());
-        }
-    };
+    let hack = installed()?;
     step(Command::new(hack).args([
         "hack",
         "check",
@@ -86,7 +79,7 @@ fn installed() -> Result<PathBuf> {
             thread::sleep(PAUSE);
             tried = run(&mut install);
         }
-        tried?;
+        tried.context("the features cannot be checked without cargo-hack")?;
     }
     Ok(program)
 }

@@ -132,8 +132,8 @@ pub(crate) fn is_over(until: Option<Instant>) -> bool {
     until.is_some_and(|until| Instant::now() >= until)
 }
 
-/// The longest that a program of tests may take: one that hangs fails, and the others go on. The slowest take less than half an hour on
-/// a slow machine.
+/// The longest that a program of tests may take: one that hangs fails, and the others go on. The slowest takes most of
+/// that on a slow machine.
 const LIMIT: Duration = Duration::from_secs(60 * 60);
 
 /// Runs one program, and prints what it has printed.
