@@ -25,8 +25,7 @@ fn main() -> ExitCode {
         command.arg(WORKER).env_clear();
         command
     });
-    // Each has some functions that are inlined: of 300,000 there are more names than one user may have in a conversion (`MAX_SYMBOLS`).
-    let most = std::env::args().filter_map(|a| a.parse().ok()).next().unwrap_or(200_000);
+    let most = std::env::args().filter_map(|a| a.parse().ok()).next().unwrap_or(1_000_000);
     let own = std::env::current_exe().expect("a path");
     let own = own.to_str().expect("UTF-8");
     println!("{:10} {:16} {:>22} {:>22} {:>6}", "addresses", "of", "by a worker", "here", "ratio");

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use super::kernel_symbols::KernelSymbols;
-use super::names::{Names, Query, Symbol, What};
+use super::names::{Answer, Names, Query, Symbol, What};
 use super::registry::Registry;
 use super::symbols::{Addresses, only_mapping, own_address};
 use crate::ids::{Name, Pid};
@@ -20,7 +20,7 @@ pub(super) fn rows(
     addresses: Addresses,
     registry: &Registry,
     names: &mut Names<'_>,
-) -> (Vec<FrameRow>, Vec<BinaryRow>) {
+) -> (impl Iterator<Item = FrameRow>, Vec<BinaryRow>) {
     let addresses: Vec<(Pid, u64)> =
         addresses.into_iter().map(|(pid, address)| (Pid(pid), address as u64)).collect();
     let mut found: Vec<Found> = Vec::new();
@@ -56,26 +56,25 @@ pub(super) fn rows(
     places.retain(|(place, _)| found[*place].symbols.is_empty());
     let binaries = in_files(&places, &mut found, names);
 
-    let mut rows = Vec::new();
-    for ((pid, address), found) in addresses.into_iter().zip(found) {
-        let row = |(inlined, symbol): (usize, Symbol)| FrameRow {
+    // Made as they are written: a row is three times as large as what it is made of.
+    let rows = addresses.into_iter().zip(found).flat_map(|((pid, address), found)| {
+        let Found { mut symbols, object, build_id, offset } = found;
+        if symbols.is_empty() {
+            // What is not known has a row, too.
+            symbols.push(Symbol::default());
+        }
+        symbols.into_iter().enumerate().map(move |(inlined, symbol)| FrameRow {
             pid,
             address: address as i64,
             inlined: inlined as i32,
             function: symbol.name,
             file: symbol.file,
             line: i32::try_from(symbol.line).unwrap_or(0),
-            object: found.object.clone(),
-            build_id: found.build_id.clone(),
-            offset: found.offset as i64,
-        };
-        // What is not known has a row, too.
-        let symbols = match found.symbols.is_empty() {
-            true => vec![Symbol::default()],
-            false => found.symbols,
-        };
-        rows.extend(symbols.into_iter().enumerate().map(row));
-    }
+            object: object.clone(),
+            build_id: build_id.clone(),
+            offset: offset as i64,
+        })
+    });
     (rows, binaries)
 }
 
@@ -102,31 +101,44 @@ fn in_kernel(kernel: &KernelSymbols, address: u64) -> Found {
 }
 
 /// Has the files say what is at the addresses that lie in them, and of how many of their functions the caller is found.
-fn in_files(
-    places: &[(usize, Query<'_>)],
+fn in_files<'m>(
+    places: &[(usize, Query<'m>)],
     found: &mut [Found],
     names: &mut Names<'_>,
 ) -> Vec<BinaryRow> {
-    let mut queries: Vec<_> = places.iter().map(|(_, query)| *query).collect();
-    let mut objects: BTreeMap<(&str, &str), Query<'_>> = BTreeMap::new();
-    for (_, query) in places {
-        let key = (query.mapping.path.as_str(), query.mapping.build_id.as_str());
-        objects.entry(key).or_insert(Query { what: What::Framed, ..*query });
+    /// What a file is called, once for all addresses in it, and a query of it.
+    struct Object<'m> {
+        path: Name,
+        build_id: Name,
+        query: Query<'m>,
     }
-    queries.extend(objects.values());
+
+    let mut queries: Vec<_> = places.iter().map(|(_, query)| *query).collect();
+    let key = |query: &Query<'m>| (query.mapping.path.as_str(), query.mapping.build_id.as_str());
+    let mut objects = BTreeMap::new();
+    for (_, query) in places {
+        objects.entry(key(query)).or_insert_with_key(|&(path, build_id)| Object {
+            path: path.into(),
+            build_id: build_id.into(),
+            query: Query { what: What::Framed, ..*query },
+        });
+    }
+    queries.extend(objects.values().map(|object| object.query));
     let mut answers = names.ask(&queries).into_iter();
     for ((place, query), answer) in places.iter().zip(answers.by_ref()) {
-        let found = &mut found[*place];
-        found.offset = own_address(query, &answer);
-        found.symbols = answer.symbols;
-        found.object = query.mapping.path.as_str().into();
-        found.build_id = query.mapping.build_id.as_str().into();
+        let Object { path, build_id, .. } = &objects[&key(query)];
+        found[*place] = Found {
+            offset: own_address(query, &answer),
+            symbols: answer.symbols,
+            object: path.clone(),
+            build_id: build_id.clone(),
+        };
     }
-    let binary = |(&(object, build_id), answer): (&(&str, &str), super::names::Answer)| {
+    let binary = |(object, answer): (Object<'_>, Answer)| {
         let (functions, framed) = answer.at.map_or((0, 0), |at| ((at >> 32) as i32, at as i32));
-        BinaryRow { object: object.into(), build_id: build_id.into(), functions, framed }
+        BinaryRow { object: object.path, build_id: object.build_id, functions, framed }
     };
-    let mut binaries: Vec<_> = objects.keys().zip(answers).map(binary).collect();
+    let mut binaries: Vec<_> = objects.into_values().zip(answers).map(binary).collect();
     binaries.sort_by_key(|row| row.functions);
     binaries
 }

@@ -207,7 +207,7 @@ struct Tables<'a> {
 
 impl Tables<'_> {
     /// Writes a table that is made at the end.
-    fn whole<R: Row>(&mut self, rows: Vec<R>) -> Result<()> {
+    fn whole<R: Row>(&mut self, rows: impl IntoIterator<Item = R>) -> Result<()> {
         let mut writer = TableWriter::create(self.trace, self.footer.clone())?;
         for row in rows {
             writer.push(row)?;

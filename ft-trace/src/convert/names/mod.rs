@@ -94,10 +94,12 @@ const MAX_WORKERS: usize = 4;
 /// Limit: as `FILE_CPU`.
 const MAX_FAILURES: u32 = 4;
 
-/// Functions and variables that files may name for one user in a conversion.
+/// Functions and variables that files may name for one user in a conversion: 160 MiB. A million addresses of an optimised program, of
+/// which each has some functions that are inlined, are of no more.
 ///
 /// Limit: as `FILE_CPU`.
-const MAX_SYMBOLS: usize = 1 << 20;
+const MAX_SYMBOLS: usize = 1 << 22;
+const _: () = assert!(MAX_SYMBOLS * size_of::<Symbol>() == 160 << 20);
 
 /// Bytes of their names, each counted once.
 ///
