@@ -93,6 +93,7 @@ pub(crate) const GROUPS: [Group; 10] = [
             "tests compare",
             "tests end_to_end",
             "tests framehop",
+            "tests profilers",
             "tests truths",
         ],
         packages: &[READERS, COMPILERS, RECORDED, JUDGES, LOADS],

@@ -160,6 +160,17 @@ pub(crate) const JUDGES: Group = Group {
     packages: &[
         package("babeltrace2", "usr/bin/babeltrace2", "a test reads exported traces with it"),
         package("bpftrace", "usr/bin/bpftrace", "tests compare counts with it"),
+        package(
+            "libgoogle-perftools4",
+            "usr/lib/x86_64-linux-gnu/libprofiler.so.0",
+            "a test has it walk stacks within events",
+        ),
+        package(
+            "libunwind-dev",
+            "usr/include/libunwind.h",
+            "a test has it walk stacks within events",
+        ),
+        package("linux-perf", "usr/bin/perf", "tests compare samples with it"),
         package("pajeng", "usr/bin/pj_dump", "a test reads exported traces with it"),
         package("rt-tests", "usr/bin/cyclictest", "a test compares latencies with it"),
         package("strace", "usr/bin/strace", "tests compare counts of system calls with it"),

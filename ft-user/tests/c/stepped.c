@@ -68,5 +68,6 @@ APART static int profiled(long samples) {
 int main(int argc, char **argv) {
     if (ft_init() != 0) return 2;
     if (argc == 3 && strcmp(argv[1], "profile") == 0) return profiled(atol(argv[2]));
+    if (busy(argc, argv, KINDS + 3)) return 0;
     return stepped(argc, argv, KINDS + 3, after);
 }

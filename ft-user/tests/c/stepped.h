@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifdef __clang__
@@ -99,6 +100,15 @@ again:
     marked(number);
 #endif
     after();
+}
+
+/* `program busy MS`: the first of them, over and over, for so much CPU time. */
+__attribute__((unused)) static int busy(int argc, char **argv, int kinds) {
+    if (argc != 3 || strcmp(argv[1], "busy") != 0) return 0;
+    long ms = atol(argv[2]);
+    while (clock() < ms * (CLOCKS_PER_SEC / 1000))
+        for (int i = 0; i < 1000; i++) outer(i % kinds);
+    return 1;
 }
 
 /* `program ACTION NUMBER`; a number above `once` is stepped through as the first event of its thread. */
