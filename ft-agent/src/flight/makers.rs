@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 
 use super::{FlightError, Message, snapshot};
 use crate::control::socket::Answer;
-use crate::threads::{self, Background, LOWEST};
+use crate::threads::{self, Background, LOWEST, Leaves};
 
 /// A snapshot whose spool is complete.
 #[derive(Debug)]
@@ -88,7 +88,8 @@ impl Makers {
         let tell = report.clone();
         let first = move || make(first, &*tell);
         let first = threads::spawn("ft-snapshot", first)?;
-        let second = Background::spawn("ft-convert", LOWEST, move || make(second, &*report))?;
+        let second =
+            Background::spawn("ft-convert", Leaves::Most(LOWEST), move || make(second, &*report))?;
         Ok((Makers { awaited: first, unhurried: second }, Orders { awaited, unhurried }))
     }
 

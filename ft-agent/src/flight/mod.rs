@@ -39,7 +39,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use crate::record::{Closed, Segments, Wish};
-use crate::threads::{self, Background};
+use crate::threads::{self, Background, Leaves};
 use ft_trace::convert::ConvertError;
 use ft_trace::dir::Dir;
 use ft_trace::spool::{self, Limits, ReadError, Segment, Spool, segment_name};
@@ -171,7 +171,7 @@ impl Flight {
         let watcher = Watcher::new(&dir, options, hits);
         let keeper = threads::spawn("ft-flight", move || keeper.run(&closed))?;
         let watch = move || watcher.run(watch, |error| orders.tell(error));
-        let watcher = Background::spawn("ft-watch", WATCHER_NICE, watch)?;
+        let watcher = Background::spawn("ft-watch", Leaves::Most(WATCHER_NICE), watch)?;
         let segments = Segments { closed: closed_sender, triggers, backlog: None, oldest };
         Ok((Flight { keeper, watcher, makers, dir }, segments))
     }

@@ -1,6 +1,6 @@
 //! Conversion behind the recording, so that neither disk nor memory grows with its length.
 //!
-//! A thread with the lowest priority converts each segment as it is closed and deletes it. The
+//! A thread that leaves the CPU to all others converts each segment as it is closed and deletes it. The
 //! recording never waits for it. Whoever recorded calls [`convert`](ft_trace::convert::convert) afterwards,
 //! which does what is left and finishes the trace.
 
@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::unbounded_channel;
 
 use super::{Closed, Segments};
-use crate::threads::{Background, LOWEST};
+use crate::threads::{Background, Leaves};
 use ft_trace::convert::{ConvertError, Converter};
 
 /// The conversion thread.
@@ -55,7 +55,7 @@ impl Behind {
             }
             Ok(())
         };
-        let thread = Background::spawn("ft-convert", LOWEST, convert)?;
+        let thread = Background::spawn("ft-convert", Leaves::All, convert)?;
         let segments = Segments {
             closed: sender,
             // Nobody asks for snapshots.

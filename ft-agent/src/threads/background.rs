@@ -1,19 +1,30 @@
 //! Threads that leave the CPU to others, until somebody waits for them.
 //!
-//! What nobody waits for has time. But beside an ordinary thread that is always busy, one of the lowest priority gets a
-//! 68th of its time (`sched_prio_to_weight`, `kernel/sched/core.c`). So whoever waits for such a thread lends it its
-//! own priority.
+//! What nobody waits for has time. A thread of the lowest priority has seldom a CPU that another one wants, but it keeps it from a thread
+//! that wakes up for as long as a slice, some milliseconds. One of the policy `SCHED_IDLE` (sched(7)) gives it up at once. Beside an ordinary
+//! thread that is always busy it gets a 340th of its time, and one of the lowest priority a 68th (`WEIGHT_IDLEPRIO`, `sched_prio_to_weight`,
+//! kernel/sched). So whoever waits for such a thread lends it its own priority, and the processes that read names for it, too.
 
 use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
+use ft_trace::convert::beside_workers;
 use rustix::process::{Pid, getpriority_process, setpriority_process};
 use rustix::thread::gettid;
 
 /// Lowest priority of the ordinary scheduler (sched(7)).
 pub(crate) const LOWEST: i32 = 19;
+
+/// To whom a thread leaves the CPU.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Leaves {
+    /// To whoever has a lower number (setpriority(2)), but for its share.
+    Most(i32),
+    /// To everybody, if it can be raised again, and else as with [`LOWEST`].
+    All,
+}
 
 /// A thread that has a lower priority than others.
 pub(crate) struct Background<T> {
@@ -38,21 +49,20 @@ enum Priority {
 }
 
 impl<T: Send + 'static> Background<T> {
-    /// Does `work` in a thread of this name, at `nice` (setpriority(2)). Where that is refused it has the priority of
-    /// the caller: slower for others, not wrong.
+    /// Does `work` in a thread of this name. Where a priority is refused it has that of the caller: slower for others, not wrong.
     ///
     /// # Errors
     ///
     /// When no thread can be made.
     pub(crate) fn spawn(
         name: &'static str,
-        nice: i32,
+        leaves: Leaves,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> io::Result<Background<T>> {
         let priority = Arc::new(Mutex::new(Priority::New));
         let own = Settle(priority.clone());
         let run = move || {
-            own.lower(nice);
+            own.lower(leaves);
             work()
         };
         let thread = super::spawn(name, run)?;
@@ -64,7 +74,11 @@ impl<T: Send + 'static> Background<T> {
     pub(crate) fn raise(&self) {
         let mut priority = lock(&self.priority);
         if let (Priority::Low(thread), Ok(nice)) = (*priority, getpriority_process(None)) {
-            let _ = setpriority_process(Some(thread), nice);
+            raise(thread, nice);
+            beside_workers(|workers| {
+                let workers = workers.iter().filter_map(|&worker| Pid::from_raw(worker as i32));
+                workers.for_each(|worker| raise(worker, nice));
+            });
         }
         *priority = Priority::Settled;
     }
@@ -84,12 +98,22 @@ impl<T: Send + 'static> Background<T> {
 struct Settle(Arc<Mutex<Priority>>);
 
 impl Settle {
-    fn lower(&self, nice: i32) {
+    fn lower(&self, leaves: Leaves) {
         let mut priority = lock(&self.0);
+        let own = getpriority_process(None).unwrap_or(0);
+        let (nice, is_idle) = match leaves {
+            Leaves::Most(nice) => (nice, false),
+            Leaves::All => (LOWEST, true),
+        };
         if let Priority::New = *priority
             && setpriority_process(None, nice).is_ok()
         {
             *priority = Priority::Low(gettid());
+            // Who may not be raised would stay there for ever.
+            if is_idle && setpriority_process(None, own).is_ok() {
+                let _ = setpriority_process(None, nice);
+                set_policy(gettid(), libc::SCHED_IDLE);
+            }
         }
     }
 }
@@ -98,6 +122,19 @@ impl Drop for Settle {
     fn drop(&mut self) {
         *lock(&self.0) = Priority::Settled;
     }
+}
+
+/// As far as that is allowed. A process is its first thread here.
+fn raise(thread: Pid, nice: i32) {
+    set_policy(thread, libc::SCHED_OTHER);
+    let _ = setpriority_process(Some(thread), nice);
+}
+
+/// Where it is refused the thread goes on as it was: slower, not wrong.
+fn set_policy(thread: Pid, policy: libc::c_int) {
+    let parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the kernel reads the parameters.
+    unsafe { libc::sched_setscheduler(thread.as_raw_pid(), policy, &raw const parameters) };
 }
 
 fn lock(priority: &Mutex<Priority>) -> MutexGuard<'_, Priority> {
@@ -112,6 +149,11 @@ mod tests {
 
     fn nice() -> i32 {
         getpriority_process(None).unwrap()
+    }
+
+    fn policy() -> libc::c_int {
+        // SAFETY: asks for the policy of this thread.
+        unsafe { libc::sched_getscheduler(0) }
     }
 
     /// Priority of a thread that this one has lowered and raised again.
@@ -130,16 +172,18 @@ mod tests {
         let (go, wait) = channel::<()>();
         let (tell, told) = channel();
         let work = move || {
-            tell.send(nice()).unwrap();
+            tell.send((nice(), policy())).unwrap();
             let _ = wait.recv();
-            tell.send(nice()).unwrap();
+            tell.send((nice(), policy())).unwrap();
             let _ = wait.recv();
         };
-        let thread = Background::spawn("low", LOWEST, work).unwrap();
-        assert_eq!(told.recv(), Ok(LOWEST));
+        let thread = Background::spawn("low", Leaves::All, work).unwrap();
+        // Only who can be raised again waits until a CPU has nothing else to do.
+        let low = if raised() == nice() { libc::SCHED_IDLE } else { libc::SCHED_OTHER };
+        assert_eq!(told.recv(), Ok((LOWEST, low)));
         thread.raise();
         go.send(()).unwrap();
-        assert_eq!(told.recv(), Ok(raised()));
+        assert_eq!(told.recv(), Ok((raised(), libc::SCHED_OTHER)));
         drop(go);
         thread.finish();
     }
@@ -153,7 +197,7 @@ mod tests {
                 let _ = wait.recv();
                 nice()
             };
-            let thread = Background::spawn("low", LOWEST, work).unwrap();
+            let thread = Background::spawn("low", Leaves::All, work).unwrap();
             thread.raise();
             drop(go);
             let found = thread.thread.join().unwrap();
@@ -163,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_number_that_may_be_anothers_is_left_alone() {
-        let thread = Background::spawn("low", LOWEST, || panic!("in a test")).unwrap();
+        let thread = Background::spawn("low", Leaves::All, || panic!("in a test")).unwrap();
         while !thread.thread.is_finished() {
             std::thread::yield_now();
         }

@@ -9,7 +9,8 @@
 //! | main | the control plane: registrations, control socket, signals, the command, timers, progress, keys of `top` | the kernel, channels | those, in one `epoll` |
 //! | `ft-collect` | copies rings and the kernel's records to the spool | instructions, arrivals | the disk, and its own pauses |
 //! | `ft-look` … | the runtime's blocking threads: looks at processes (16 at most, 8 for one user), starting the command, joining threads | a queue in which users take turns | as long as the process makes it wait: no thread waits for it |
-//! | `ft-convert` | converts while the recording goes on, or a trigger's snapshot | closed segments, orders | the disk, at the lowest priority |
+//! | `ft-convert` | converts while the recording goes on | closed segments | the disk, and a CPU that has nothing else to do |
+//! | `ft-convert` | makes a trigger's snapshot | orders | the disk, at the lowest priority |
 //! | `ft-flight` | keeps the window of the flight recorder | closed segments | nothing that takes long |
 //! | `ft-watch` | looks for what triggers ask for, and tells the control plane | segments | the disk, at a low priority |
 //! | `ft-snapshot` | makes a snapshot that somebody waits for, and answers | orders | the disk |
@@ -33,7 +34,7 @@ use std::io;
 use std::panic::resume_unwind;
 use std::thread::{Builder, JoinHandle};
 
-pub(crate) use background::{Background, LOWEST};
+pub(crate) use background::{Background, LOWEST, Leaves};
 pub use bell::Bell;
 pub(crate) use bell::Pause;
 pub(crate) use urgent::raise;
