@@ -66,6 +66,8 @@ pub(crate) enum Command {
     Catalogue(catalogue::Args),
     Fleet(fleet::Args),
     Tables(tables::Args),
+    #[cfg(feature = "mcp")]
+    Mcp(crate::command::mcp::Args),
     Doctor(doctor::Args),
     Completions(completions::Args),
     Manual(manual::Args),
@@ -85,7 +87,7 @@ fn forgotten(error: &clap::Error, words: &[String]) -> Option<String> {
 /// The help's groups of subcommands.
 pub(crate) const GROUPS: [(&str, &[&str]); 5] = [
     ("Record", &["record", "top", "status", "snapshot", "stop", "sites", "enable", "disable"]),
-    ("Look", &["report", "compare", "events", "catalogue", "fleet", "tables", "study"]),
+    ("Look", &["report", "compare", "events", "catalogue", "fleet", "tables", "study", "mcp"]),
     ("Convert and analyse", &["convert", "analyze"]),
     ("Export", &["export"]),
     ("Check and set up the machine", &["doctor", "completions", "manual"]),

@@ -4,6 +4,8 @@ mod control;
 mod flight;
 mod lease;
 use ft_tests::gate;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod program;
 mod recording;
 use ft_tests::signal;

@@ -16,6 +16,8 @@ pub(crate) mod fleet;
 mod flight;
 pub(crate) mod live;
 pub(crate) mod manual;
+#[cfg(feature = "mcp")]
+pub(crate) mod mcp;
 mod named;
 mod numbered;
 mod output;
@@ -76,6 +78,8 @@ pub(crate) fn run(command: Command) -> Result {
         Command::Doctor(args) => doctor::run(args),
         Command::Completions(args) => completions::run(&args),
         Command::Manual(args) => manual::run(&args),
+        #[cfg(feature = "mcp")]
+        Command::Mcp(args) => mcp::run(&args),
     }
 }
 

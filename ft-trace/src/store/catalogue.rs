@@ -6,6 +6,8 @@ use arrow_schema::{DataType, Field};
 use serde::Serialize;
 
 use super::about;
+use super::reader::batches;
+use super::records::Open;
 use super::schema::Row;
 use crate::tables::*;
 
@@ -34,6 +36,9 @@ pub struct Table {
     pub about: String,
     /// Its columns in their order; rows are sorted by the first.
     pub columns: Vec<Column>,
+    /// Opens a part of it.
+    #[serde(skip)]
+    pub(super) open: Open,
 }
 
 /// A column.
@@ -86,6 +91,7 @@ impl Table {
             origin,
             about: capital(about.strip_prefix(&prefix).unwrap_or(&about)),
             columns: R::columns().iter().map(Column::of).collect(),
+            open: batches::<R>,
         }
     }
 }

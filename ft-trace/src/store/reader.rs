@@ -180,7 +180,11 @@ impl Trace {
 
     /// The parts of a table that may hold one of `keys`, by their first key. (By the table's name, as all here that does
     /// not touch rows: the compiler makes it once, and not for each of some eighty tables.)
-    fn parts(&self, table: &'static str, keys: &Range<i64>) -> Result<VecDeque<UnreadPart>> {
+    pub(super) fn parts(
+        &self,
+        table: &'static str,
+        keys: &Range<i64>,
+    ) -> Result<VecDeque<UnreadPart>> {
         let dir = self.dir.join(table);
         let missing = || StoreError::NoTable { trace: self.dir.clone(), table };
         // Of a table that is left out as a whole there are no rows, which the trace's warning says.
@@ -239,11 +243,11 @@ pub fn sizes_of(path: &Path) -> Result<(u64, u64)> {
 }
 
 /// A part that is not open yet.
-struct UnreadPart {
+pub(super) struct UnreadPart {
     /// Smallest key of its row groups that are read, from the statistics of the footer.
     first: i64,
     number: usize,
-    path: PathBuf,
+    pub(super) path: PathBuf,
 }
 
 fn damaged(path: &Path) -> impl Fn(String) -> StoreError {
@@ -302,7 +306,7 @@ fn is_too_large(bytes: i64) -> bool {
 }
 
 /// These columns of a part, of the row groups that may hold one of `keys`.
-fn batches<R: Row>(path: &Path, keys: &Range<i64>) -> Result<ParquetRecordBatchReader> {
+pub(super) fn batches<R: Row>(path: &Path, keys: &Range<i64>) -> Result<ParquetRecordBatchReader> {
     let (builder, columns) = (open(path)?, R::columns());
     // Before it is decoded: a name that stands in each row takes its length for each where it is no dictionary.
     let is_other = |column: &Field| {
@@ -328,7 +332,10 @@ fn batches<R: Row>(path: &Path, keys: &Range<i64>) -> Result<ParquetRecordBatchR
 }
 
 /// The next batch of a part; `None` at its end.
-fn next_batch(reader: &mut ParquetRecordBatchReader, path: &Path) -> Result<Option<RecordBatch>> {
+pub(super) fn next_batch(
+    reader: &mut ParquetRecordBatchReader,
+    path: &Path,
+) -> Result<Option<RecordBatch>> {
     reader.next().transpose().map_err(|e| damaged(path)(e.to_string()))
 }
 
