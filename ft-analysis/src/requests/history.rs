@@ -105,6 +105,12 @@ impl Past {
         kept.map(|step| step.to - step.from.max(t)).sum()
     }
 
+    /// When the last of it was over.
+    fn end(&self) -> i64 {
+        let step = self.steps.back().map_or(i64::MIN, |step| step.to);
+        self.wakes.back().map_or(step, |wake| wake.ts.max(step))
+    }
+
     fn len(&self) -> usize {
         self.steps.len() + self.wakes.len()
     }
@@ -179,12 +185,15 @@ impl History {
             return;
         }
         self.forget(needed);
+        let pasts = || self.threads.values();
+        let first = pasts().filter_map(|past| past.steps.front()).map(|step| step.from).min();
+        let last = pasts().map(Past::end).max().unwrap_or(now);
+        let mut before = first.unwrap_or(last).max(needed).min(last);
+        // A half of the time that is left, each round: a piece that began before all others may be the last to end.
         while self.kept > self.most / 2 {
-            let oldest = |past: &Past| past.steps.front().map(|step| step.from);
-            let first = self.threads.values().filter_map(oldest).min().unwrap_or(now);
-            let middle = first.max(needed) + (now - first.max(needed)).max(0) / 2 + 1;
-            self.since = middle.max(self.since);
-            self.forget(middle);
+            before += last.saturating_sub(before) / 2 + 1;
+            self.since = before.max(self.since);
+            self.forget(before);
         }
         self.until = (2 * self.kept).max(SWEEP + self.threads.len()).min(self.most);
     }
@@ -202,5 +211,43 @@ impl History {
     pub(crate) fn clear(&mut self) {
         self.threads.clear();
         (self.kept, self.until) = (0, SWEEP);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world::Culprit;
+    use ft_trace::ids::Pid;
+
+    fn stretch(tid: i32, from: i64, to: i64) -> Stretch {
+        let thread = ThreadKey { pid: Pid(1), tid: Tid(tid) };
+        let culprit = Culprit::Nobody;
+        Stretch { thread, from, to, part: Part::Blocked, culprit, mark: Mark::Exact }
+    }
+
+    /// However long the piece is that began first, and whatever is later than the piece that was added last.
+    #[test]
+    fn half_of_what_is_kept_is_forgotten_at_once() {
+        const MOST: usize = 64;
+        let mut history = History::new(MOST);
+        history.add(&stretch(1, 0, 2_000_000), i64::MIN);
+        for n in 0..20_000 {
+            let (tid, from) = (2 + (n % 2) as i32, 1_000_000 + 10 * n);
+            history.add(&stretch(tid, from, from + 5), i64::MIN);
+            if n % 3 == 0 {
+                let wake = Wake {
+                    ts: from + 100,
+                    waker: Waker::Timer("".into()),
+                    birth: false,
+                    mark: Mark::Exact,
+                };
+                history.woken(stretch(4, 0, 0).thread, wake, i64::MIN);
+            }
+            assert!(history.kept < SWEEP + MOST);
+        }
+        let kept: usize = history.threads.values().map(Past::len).sum();
+        assert_eq!(kept, history.kept);
+        assert!(history.since > 1_000_000 && history.of(stretch(1, 0, 0).thread).is_some());
     }
 }
