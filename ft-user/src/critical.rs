@@ -2,14 +2,39 @@
 //!
 //! None of this is on the event path: the lock serves `init`, `enable` and fork.
 
-use core::cell::UnsafeCell;
-use core::mem::MaybeUninit;
-use core::sync::atomic::{AtomicU32, Ordering::*};
+use core::mem::{ManuallyDrop, MaybeUninit};
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 
 use crate::kernel;
 
 /// All signals.
 static EVERY: [u64; size_of::<libc::sigset_t>() / 8] = [u64::MAX; size_of::<libc::sigset_t>() / 8];
+
+/// Signals that an instruction brings upon its own thread: where one is blocked, the kernel kills.
+const FAULTS: [libc::c_int; 6] =
+    [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGSYS];
+
+/// Blocks all signals of this thread but [`FAULTS`], for code of others runs meanwhile; the mask of before, for [`unblock`].
+pub(crate) fn block_all_but_faults() -> u64 {
+    let blocked = FAULTS.iter().fold(u64::MAX, |all, signal| all & !(1 << (signal - 1)));
+    change_mask(blocked)
+}
+
+/// Blocks these signals and no others, signal 1 by the lowest bit.
+pub(crate) fn unblock(mask: u64) {
+    change_mask(mask);
+}
+
+fn change_mask(mask: u64) -> u64 {
+    let mut set = [0u64; EVERY.len()];
+    set[0] = mask;
+    let mut before = [0u64; EVERY.len()];
+    // SAFETY: both are as large as the C library's sets, of which the first word has all signals that there are.
+    unsafe {
+        libc::pthread_sigmask(libc::SIG_SETMASK, set.as_ptr().cast(), before.as_mut_ptr().cast());
+    }
+    before[0]
+}
 
 /// All signals of this thread are blocked while this lives.
 pub(crate) struct SignalsBlocked(libc::sigset_t);
@@ -40,20 +65,25 @@ const FREE: u32 = 0;
 const HELD: u32 = 1;
 /// Somebody has it, and others may wait.
 const WAITED_FOR: u32 = 2;
+/// Somebody has it who forks, and others may take it: see [`Lock::lend`].
+const LENT: u32 = 3;
+/// The same, and others may wait.
+const LENT_WAITED_FOR: u32 = 4;
 
-/// A lock that can be held across a fork and given back on both sides, which a `std` mutex cannot. Its
+/// How long a thread waits for one that forks. That one runs the fork handlers of others meanwhile, and one of them may wait for a lock
+/// that the first thread has.
+const LENT_FOR: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+/// A lock that can be had across a fork and given back on both sides, which a `std` mutex cannot. Its
 /// holder's signals are blocked, so that no handler that forks can wait for its own thread.
 ///
 /// Not a pthread mutex either: a library that interposes those, as Feather-Trace's own does, would be
-/// called from within its set-up. The states are those of "Futexes Are Tricky" (Drepper, 2011).
+/// called from within its set-up. The first three states are those of "Futexes Are Tricky" (Drepper, 2011).
 pub(crate) struct Lock {
     state: AtomicU32,
-    /// The signal mask of the thread that holds the lock across a fork.
-    at_fork: UnsafeCell<Option<SignalsBlocked>>,
+    /// The thread that has lent it last.
+    lender: AtomicUsize,
 }
-
-// SAFETY: `at_fork` is touched by the holder of the lock only.
-unsafe impl Sync for Lock {}
 
 /// The lock is held while this lives.
 pub(crate) struct Held<'a> {
@@ -61,21 +91,47 @@ pub(crate) struct Held<'a> {
     signals: Option<SignalsBlocked>,
 }
 
+/// What no other thread has, without a system call.
+pub(crate) fn this_thread() -> usize {
+    // SAFETY: takes nothing.
+    unsafe { libc::pthread_self() as usize }
+}
+
 impl Lock {
     pub(crate) const fn new() -> Self {
-        Lock { state: AtomicU32::new(FREE), at_fork: UnsafeCell::new(None) }
+        Lock { state: AtomicU32::new(FREE), lender: AtomicUsize::new(0) }
     }
 
     pub(crate) fn hold(&self) -> Held<'_> {
         let signals = SignalsBlocked::new();
         // SYNC: process-lock
         if self.state.compare_exchange(FREE, HELD, Acquire, Relaxed).is_err() {
-            // SYNC: process-lock
-            while self.state.swap(WAITED_FOR, Acquire) != FREE {
-                self.futex(libc::FUTEX_WAIT, WAITED_FOR);
-            }
+            self.wait();
         }
         Held { lock: self, signals: Some(signals) }
+    }
+
+    /// Waits until this thread has it.
+    #[cold]
+    fn wait(&self) {
+        let mut is_late = false;
+        loop {
+            let state = self.state.load(Relaxed);
+            let is_lent = matches!(state, LENT | LENT_WAITED_FOR);
+            let may_take = is_late || self.lender.load(Relaxed) == this_thread();
+            let next = if is_lent && !may_take { LENT_WAITED_FOR } else { WAITED_FOR };
+            // SYNC: process-lock
+            if state != next && self.state.compare_exchange(state, next, Acquire, Relaxed).is_err()
+            {
+                continue;
+            }
+            match state {
+                FREE => return,
+                LENT | LENT_WAITED_FOR if may_take => return,
+                LENT | LENT_WAITED_FOR => is_late |= self.futex_wait(next, Some(&LENT_FOR)),
+                _ => drop(self.futex_wait(next, None)),
+            }
+        }
     }
 
     /// The same, if nobody holds it.
@@ -86,33 +142,61 @@ impl Lock {
         Some(Held { lock: self, signals: Some(signals) })
     }
 
-    /// Waits while the state is `argument`, or wakes as many threads.
-    fn futex(&self, operation: libc::c_int, argument: u32) {
+    /// Waits while the state is this one, for so long at most; whether it was too long.
+    fn futex_wait(&self, state: u32, most: Option<&libc::timespec>) -> bool {
         let word = self.state.as_ptr().expose_provenance();
-        let operation = operation | libc::FUTEX_PRIVATE_FLAG;
-        let arguments = [word, operation as usize, argument as usize, 0];
-        // SAFETY: the word lives as long as the lock; there is no time-out.
+        let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+        let most = most.map_or(0, |most| core::ptr::from_ref(most).expose_provenance());
+        let arguments = [word, operation as usize, state as usize, most];
+        // SAFETY: the word lives as long as the lock, and the time-out is null or a time.
+        unsafe { kernel::call(libc::SYS_futex, arguments) == Err(libc::ETIMEDOUT) }
+    }
+
+    /// Wakes so many threads.
+    fn futex_wake(&self, threads: i32) {
+        let word = self.state.as_ptr().expose_provenance();
+        let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
+        let arguments = [word, operation as usize, threads as usize, 0];
+        // SAFETY: as above.
         let _ = unsafe { kernel::call(libc::SYS_futex, arguments) };
     }
 
-    /// Holds the lock until [`Lock::after_fork`], and does this at first.
-    pub(crate) fn before_fork(&self, first: impl FnOnce(&Held<'_>)) {
-        let mut held = self.hold();
-        first(&held);
-        // SAFETY: this thread holds the lock.
-        unsafe { *self.at_fork.get() = held.signals.take() };
-        core::mem::forget(held);
+    /// Before a fork: has the lock and lends it to others, who wait for the fork for a while and take it then. So a child finds what
+    /// the lock is for as nobody has it in hand, as a rule, and no thread waits for ever.
+    pub(crate) fn lend(&self) {
+        let held = self.hold();
+        self.lender.store(this_thread(), Relaxed);
+        // SYNC: process-lock
+        let before = self.state.swap(LENT, Release);
+        self.wake_all_if(before == WAITED_FOR);
+        ManuallyDrop::new(held).signals.take();
     }
 
-    /// The lock as [`Lock::before_fork`] has left it, in the parent and in the child.
-    ///
-    /// # Safety
-    ///
-    /// Called once, on the thread that has called `before_fork`.
-    pub(crate) unsafe fn after_fork(&self) -> Held<'_> {
-        // SAFETY: this thread holds the lock, says the caller.
-        let signals = unsafe { (*self.at_fork.get()).take() };
-        Held { lock: self, signals }
+    /// After the fork, in the parent, on the thread that has lent it.
+    pub(crate) fn take_back(&self) {
+        if self.lender.load(Relaxed) == this_thread() {
+            for lent in [LENT, LENT_WAITED_FOR] {
+                // SYNC: process-lock
+                if self.state.compare_exchange(lent, FREE, Release, Relaxed).is_ok() {
+                    self.wake_all_if(lent == LENT_WAITED_FOR);
+                }
+            }
+        }
+    }
+
+    fn wake_all_if(&self, some_wait: bool) {
+        if some_wait {
+            self.futex_wake(i32::MAX);
+        }
+    }
+
+    /// After the fork, in the child: the lock, if no thread of the parent had taken it, and was in the midst of something.
+    pub(crate) fn after_fork(&self) -> Option<Held<'_>> {
+        let signals = SignalsBlocked::new();
+        let before = self.state.swap(HELD, Acquire);
+        let held = Held { lock: self, signals: Some(signals) };
+        // Otherwise it is free for whatever still asks for it here.
+        (!matches!(before, HELD | WAITED_FOR)).then_some(held)
     }
 }
 
@@ -120,7 +204,7 @@ impl Drop for Held<'_> {
     fn drop(&mut self) {
         // SYNC: process-lock
         if self.lock.state.swap(FREE, Release) == WAITED_FOR {
-            self.lock.futex(libc::FUTEX_WAKE, 1);
+            self.lock.futex_wake(1);
         }
         self.signals.take();
     }
@@ -128,6 +212,8 @@ impl Drop for Held<'_> {
 
 #[cfg(test)]
 mod tests {
+    use core::cell::UnsafeCell;
+
     use super::*;
 
     #[test]
@@ -150,6 +236,41 @@ mod tests {
         });
         // SAFETY: the threads have ended.
         assert_eq!(unsafe { *COUNTER.0.get() }, 4000);
+        assert_eq!(LOCK.state.load(Relaxed), FREE);
+    }
+
+    /// A thread that forks lends it: others wait for a while, and have it then; who lent it has nothing to give back.
+    #[test]
+    fn what_is_lent_is_not_waited_for_without_end() {
+        static LOCK: Lock = Lock::new();
+        LOCK.lend();
+        // Its own thread has it at once.
+        drop(LOCK.hold());
+        LOCK.lend();
+        let (held, go) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let _held = LOCK.hold();
+                held.wait();
+                go.wait();
+            });
+            held.wait();
+            LOCK.take_back();
+            assert!(LOCK.try_hold().is_none(), "the other thread has it");
+            go.wait();
+        });
+        assert_eq!(LOCK.state.load(Relaxed), FREE);
+        LOCK.lend();
+        std::thread::scope(|scope| {
+            scope.spawn(|| drop(LOCK.hold()));
+            LOCK.take_back();
+        });
+        assert_eq!(LOCK.state.load(Relaxed), FREE);
+        LOCK.lend();
+        assert!(LOCK.after_fork().is_some());
+        let held = LOCK.hold();
+        assert!(LOCK.after_fork().is_none(), "it was another thread's");
+        core::mem::forget(held);
         assert_eq!(LOCK.state.load(Relaxed), FREE);
     }
 }

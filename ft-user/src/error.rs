@@ -34,6 +34,9 @@ impl fmt::Display for InitError {
                 let error = std::io::Error::from_raw_os_error(errno);
                 let remedy = match errno {
                     libc::ENOMEM | libc::ENOSPC => "set FT_RING_SLOTS or FT_RINGS lower",
+                    libc::EDEADLK => {
+                        "the parent was switching sites or loading a library in another thread; fork again"
+                    }
                     libc::EMFILE | libc::ENFILE => "raise the limit of open files (`ulimit -n`)",
                     libc::ENOSYS | libc::EPERM | libc::EACCES => {
                         "allow this system call in the process's seccomp or security profile"

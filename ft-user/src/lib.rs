@@ -166,8 +166,9 @@
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod arch;
 mod arg;
-mod atomic;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod at_fork;
+mod atomic;
 mod claim;
 mod config;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]

@@ -1,7 +1,9 @@
 //! What there is once per process: the memfd, the start, and the events without a ring.
 
 use core::ptr::{self, NonNull};
-use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering::*, compiler_fence};
+use core::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering::*, compiler_fence,
+};
 use core::time::Duration;
 
 use crate::critical::{Held, Lock};
@@ -20,6 +22,8 @@ use crate::{
     mapped, publish, register, site, tsc,
 };
 
+use crate::at_fork::AtFork;
+
 pub(crate) use crate::claim::claim_ring;
 
 /// Serialises start, enabling and fork. Never taken by an event.
@@ -35,6 +39,9 @@ static OVERWRITE: AtomicU32 = AtomicU32::new(0);
 static FD: AtomicI32 = AtomicI32::new(-1);
 static DEVICE: AtomicU64 = AtomicU64::new(0);
 static INODE: AtomicU64 = AtomicU64::new(0);
+
+/// This is a child that was forked while another thread switched sites: what the process lock is for may be half done.
+static IS_CUT: AtomicBool = AtomicBool::new(false);
 
 /// Memfds that this process, and those from which it was forked, have made.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
@@ -84,6 +91,9 @@ pub fn init_with(config: Config) -> Result<Status, InitError> {
     }
     let socket = register::address()?;
     let config = config.with_env()?;
+    if IS_CUT.load(Relaxed) {
+        return Err(InitError::System("fork", libc::EDEADLK));
+    }
     let held = LOCK.hold();
     let (memfd, file, first) = match memfd() {
         Some(memfd) => (memfd, OfMemfd::NONE, None),
@@ -180,32 +190,6 @@ pub(crate) fn memfd() -> Option<Memfd> {
     Some(unsafe { Memfd::from_parts(base, config) })
 }
 
-/// The ring of the thread that forks, as it was before the fork: the parent's thread may write on while the child looks.
-struct AtFork {
-    own: AtomicPtr<RingControl>,
-    head: AtomicU64,
-    unfinished: AtomicU32,
-}
-
-static AT_FORK: AtFork = AtFork {
-    own: AtomicPtr::new(ptr::null_mut()),
-    head: AtomicU64::new(0),
-    unfinished: AtomicU32::new(0),
-};
-
-/// Before a fork, on the thread that forks: what its child is to know of its ring.
-pub(crate) fn note_own_ring(_held: &Held<'_>) {
-    let own = memfd().and_then(|memfd| Some((claim::own()?, memfd.config().ring_slots)));
-    AT_FORK
-        .own
-        .store(own.map_or(ptr::null_mut(), |(own, _)| ptr::from_ref(own).cast_mut()), Relaxed);
-    // SAFETY: a ring of this process is mapped, with as many slots.
-    if let Some(ring) = own.and_then(|(own, slots)| unsafe { Ring::new(own, slots) }) {
-        AT_FORK.head.store(ring.control.head.load(Relaxed), Relaxed);
-        AT_FORK.unfinished.store(ring.unfinished(), Relaxed);
-    }
-}
-
 /// In a forked child of a process that has started: gives it a memfd of its own, has an agent told of that (`tell`, whether it was), and takes the
 /// parent's away, where a child of which nobody will know is counted.
 ///
@@ -213,39 +197,54 @@ pub(crate) fn note_own_ring(_held: &Held<'_>) {
 /// ring, which stands where the parent's was; the rest of one that is goes nowhere, and it is counted as lost. What the child sees of the
 /// parent's memory is copied, and no lock is taken: whoever has one is not here.
 ///
+/// Not `held`, the lock was another thread's at the fork, and what it is for may be half done: then the child goes on untraced.
+///
 /// # Safety
 ///
 /// The calling thread is the only one, and its signals are blocked.
-pub(crate) unsafe fn begin_child(held: &Held<'_>, tell: impl FnOnce(OfMemfd) -> bool) {
-    let Some(old) = memfd() else { return };
-    let (counting, parents) = (counting(), kept(held));
+pub(crate) unsafe fn begin_child(
+    at_fork: &AtFork,
+    held: Option<&Held<'_>>,
+    tell: impl FnOnce(OfMemfd) -> bool,
+) {
+    IS_CUT.store(held.is_none(), Relaxed);
+    let Some(old) = memfd() else { return at_fork.go_on() };
+    let (counting, parents) = (counting(), held.map(kept));
     BASE.store(ptr::null_mut(), Relaxed);
-    keep(OfMemfd::NONE, held);
     // A child that gets no memfd goes on untraced, as a process without one does.
-    let new = Memfd::create(old.config()).ok();
-    if let Some((new, _)) = &new {
+    let new = held.and_then(|held| {
+        keep(OfMemfd::NONE, held);
+        let (new, file) = Memfd::create(old.config()).ok()?;
         let directory = new.directory();
         DESCRIBED.copy(&old.directory(), &directory, held);
         intern::write_all(&directory);
         new.header().counting.store(counting.0, Relaxed);
         // What is on in the parent is on here too, and for the same agent.
         new.header().lease.store(old.header().lease.load(Relaxed), Relaxed);
-    }
-    let own = NonNull::new(AT_FORK.own.load(Relaxed));
+        Some((new, file, held))
+    });
+    let own = NonNull::new(at_fork.own.cast_mut());
     claim::begin_child();
     // SAFETY: as the caller says, and what may be in use stays mapped; `own` is mapped here, with as many slots.
-    unsafe {
+    let goes_on = unsafe {
         mapped::forget(&old, own);
-        if let Some(own) = own {
-            let goes_on = new.as_ref().is_some_and(|(new, file)| inherit(new, file, own, counting));
-            if !goes_on {
-                claim::disown();
-                mapped::abandon_ring(&old, own);
-            }
+        let inherit = |(new, file, _): &(Memfd, OfMemfd, _)| {
+            inherit(new, file, own?, at_fork, counting).then_some(())
+        };
+        let goes_on = new.as_ref().and_then(inherit).is_some();
+        if let (Some(own), false) = (own, goes_on) {
+            claim::disown();
+            mapped::abandon_ring(&old, own);
         }
+        goes_on || own.is_none()
+    };
+    if goes_on {
+        at_fork.go_on();
     }
-    parents.close();
-    let is_known = new.is_some_and(|(new, file)| {
+    if let Some(parents) = parents {
+        parents.close();
+    }
+    let is_known = new.is_some_and(|(new, file, held)| {
         make_known(&new, file, held);
         let is_told = tell(file);
         has_met(is_told, file, held);
@@ -268,10 +267,10 @@ unsafe fn inherit(
     memfd: &Memfd,
     file: &OfMemfd,
     own: NonNull<RingControl>,
+    &AtFork { head, unfinished, .. }: &AtFork,
     counting: Counting,
 ) -> bool {
     let Some(fd) = file.number() else { return false };
-    let (head, unfinished) = (AT_FORK.head.load(Relaxed), AT_FORK.unfinished.load(Relaxed));
     // SAFETY: as above; a child has one thread, which is here.
     unsafe {
         mapped::replace(memfd, fd, own, |own| {

@@ -6,6 +6,7 @@ use core::time::Duration;
 
 use crate::arch;
 use crate::counters;
+use crate::fork;
 use crate::kernel::{self, monotonic_ns};
 use crate::layout::{self, Arg, COUNTERS_KEY, RingControl, SHARED_WORDS};
 use crate::lease;
@@ -21,6 +22,8 @@ pub enum Claim {
     Allowed = 0,
     /// It is ending and has given its ring back: its last events go to the shared ring.
     Over = 1,
+    /// It forks, and has set its ring aside: its events go to the shared ring until it has forked.
+    Forks = 2,
 }
 
 /// Makes `ring` the ring of the calling thread.
@@ -67,12 +70,19 @@ pub fn policy() -> Option<core::ffi::c_int> {
 
 /// The ring of the calling thread, claimed now if it has none and may have one.
 pub(crate) fn attach() -> Option<&'static RingControl> {
-    if arch::tls_ring().is_null()
-        && arch::tls_claim() == Claim::Allowed as usize
-        && let Some(ring) = process::claim_ring()
-    {
-        // SAFETY: the ring was claimed for this thread, and is released only through `clear`.
-        unsafe { set(ring) };
+    if arch::tls_ring().is_null() {
+        const ALLOWED: usize = Claim::Allowed as usize;
+        const FORKS: usize = Claim::Forks as usize;
+        match arch::tls_claim() {
+            ALLOWED => {
+                if let Some(ring) = process::claim_ring() {
+                    // SAFETY: the ring was claimed for this thread, and is released only through `clear`.
+                    unsafe { set(ring) };
+                }
+            }
+            FORKS => fork::look(),
+            _ => {}
+        }
     }
     ring()
 }

@@ -190,6 +190,48 @@ fn by_calls_without_handlers() {
     beside("clone", 100);
 }
 
+/// Forks in a program with fork handlers of its own, which run before and behind ours. What has registered, the parent first.
+fn with_handlers(what: &str, forks: u64) -> Vec<Memory> {
+    let name = format!("fork-handlers-{what}");
+    let sources = ["tests/c/fork_handlers.c"];
+    let program = build("cc", &["-std=gnu11", "-O2"], &sources, Link::Shared, &name);
+    let agent = Agent::new(&name);
+    let mut command = Command::new(program);
+    command.args([what, &forks.to_string()]).env("FT_SOCKET", &agent.path);
+    assert_eq!(run(&mut command), "0\n", "of {forks} children");
+    agent.memories()
+}
+
+#[test]
+fn what_handlers_of_others_write_is_the_parents_before_the_fork_and_the_childs_behind_it() {
+    let forks = scaled(20) as usize;
+    let mut memories = with_handlers("events", forks as u64).into_iter();
+    let names = |mut memory: Memory| -> Vec<String> {
+        memory.take_last().into_iter().map(|event| event.name).collect()
+    };
+    let parent = names(memories.next().unwrap());
+    for (name, expected) in [("before", forks), ("parent", forks), ("main", forks + 1)] {
+        let name = format!("handler.{name}");
+        assert_eq!(parent.iter().filter(|found| **found == name).count(), expected, "{name}");
+    }
+    assert_eq!(parent.len(), 3 * forks + 1, "and nothing else");
+    assert_eq!(memories.len(), forks);
+    for child in memories {
+        assert_eq!(names(child), ["handler.child", "handler.after"]);
+    }
+}
+
+#[test]
+fn handlers_of_others_may_fault() {
+    with_handlers("faults", 20);
+}
+
+/// One handler waits for a mutex whose owner switches sites: neither waits for ever, and some children are not traced.
+#[test]
+fn handlers_of_others_may_wait_for_whoever_switches_sites() {
+    with_handlers("mutex", 20);
+}
+
 /// The ring that the child looks at is the parent's, who writes on at once.
 #[test]
 fn what_the_parent_writes_meanwhile_is_no_loss_of_the_child() {

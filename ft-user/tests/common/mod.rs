@@ -72,19 +72,18 @@ impl Memory {
         Memory::of(std::process::id())
     }
 
-    /// The memfd of a process that has exactly one.
+    /// The memfd of a process that has exactly one of its own. It may hold others' for a moment: of a test that is an agent for them.
     pub(crate) fn of(pid: u32) -> Memory {
         // Another test of this process opens it here, too.
         static TURN: Mutex<()> = Mutex::new(());
         let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-        let [path] = &memfds(pid)[..] else { panic!("{:?}", memfds(pid)) };
-        let file = fs::File::options()
-            .read(true)
-            .write(true)
-            .custom_flags(libc::O_CLOEXEC)
-            .open(path)
-            .unwrap();
-        Memory::map(&file)
+        let mut options = fs::File::options();
+        options.read(true).write(true).custom_flags(libc::O_CLOEXEC);
+        let files = memfds(pid).into_iter().filter_map(|path| options.open(path).ok());
+        let own = files.map(|file| Memory::map(&file)).filter(|memory| memory.header().pid == pid);
+        let mut own: Vec<Memory> = own.collect();
+        assert_eq!(own.len(), 1, "{:?}", memfds(pid));
+        own.remove(0)
     }
 
     /// The memfd behind a descriptor.
