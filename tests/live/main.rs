@@ -1,5 +1,6 @@
 //! The agent with a real traced process; but for one test of `top`, without the kernel stream.
 
+mod children;
 mod control;
 mod flight;
 mod lease;

@@ -88,9 +88,13 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PATH", conflicts_with_all = ["pid", "all", "command"], hide_short_help = true, help_heading = PROCESSES)]
     cgroup: Option<PathBuf>,
 
+    /// Leave out what the command and the processes of -p start, and have started.
+    #[arg(long, conflicts_with_all = ["cgroup", "all"], hide_short_help = true, help_heading = PROCESSES)]
+    no_children: bool,
+
     /// Record all other programs that embed ft-user and start meanwhile, too.
     ///
-    /// Without it, only the command, the processes of -p, and the processes that they start are recorded.
+    /// Without it, only the command, the processes of -p, and the processes that they start or have started are recorded.
     #[arg(long, conflicts_with_all = ["cgroup", "all"], hide_short_help = true, help_heading = PROCESSES)]
     any: bool,
 
@@ -304,6 +308,7 @@ pub(crate) fn run(args: Args) -> Result {
         duration: args.duration,
         events: args.event,
         pids: args.pid,
+        alone: args.no_children,
         cgroup: args.cgroup,
         system_wide: args.all,
         any: args.any,

@@ -79,6 +79,12 @@ use ft_trace::warning::Warning;
 /// What begins later than asked for by more than this is reported, ns.
 const LATE_NS: i64 = 100_000_000;
 
+/// Looks for what a process had started before. A program that starts others without end is not followed for ever.
+///
+/// Limit: what it has started since is recorded only where the kernel follows it.
+/// Shown by: not shown: a look is shorter than the start of a process.
+const MAX_LOOKS: u32 = 8;
+
 /// How long the comparison of the CPUs' clocks may delay a recording.
 const PROBE_PATIENCE: Duration = Duration::from_millis(100);
 
@@ -207,28 +213,17 @@ pub async fn record_within(
     if !plain.is_empty() && (options.kernel.is_empty() || options.events != ["*"]) {
         report(&Notice::NotEmbedded { pids: plain });
     }
-    let named: Vec<i32> = attached.iter().map(|process| process.identity.pid).collect();
-    if !options.system_wide && cgroup.is_none() {
-        let who = tree::older(&named);
-        if !who.is_empty() {
-            report(&Notice::Older { who });
-        }
-    }
-    let asleep = Asleep::begin(&named);
+    let mut named: Vec<i32> = attached.iter().map(|process| process.identity.pid).collect();
     for process in attached {
         collector.attach(process)?;
     }
+    if !options.system_wide && !options.alone {
+        attach_older(&mut named, &mut collector, report)?;
+    }
+    let asleep = Asleep::begin(&named);
     for pid in cgroup.iter().flat_map(Cgroup::processes) {
-        match attach(pid) {
-            Ok(member) => member.into_iter().try_for_each(|process| collector.attach(process))?,
-            Err(RecordError::Attach { pid, reason }) => report(&Notice::Refused { pid, reason }),
-            Err(RecordError::Inspect { pid, source })
-                if source.kind() == io::ErrorKind::PermissionDenied =>
-            {
-                return Err(RecordError::Inspect { pid, source });
-            }
-            // It has ended meanwhile.
-            Err(_) => {}
+        if let Some(source) = attach_one_of_many(pid, &mut collector, report)? {
+            return Err(RecordError::Inspect { pid, source });
         }
     }
     collector.enable_attached()?;
@@ -331,6 +326,53 @@ fn attach(pid: i32) -> Result<Vec<Attached>, RecordError> {
     memfds.into_iter().map(hold).collect()
 }
 
+/// Attaches what these have started before, and adds it to them. What they start from now on follows by itself; what they have started
+/// while somebody looked, the next look finds.
+fn attach_older(
+    named: &mut Vec<i32>,
+    collector: &mut Collector,
+    report: &mut dyn FnMut(&Notice),
+) -> Result<(), RecordError> {
+    let mut who = Vec::new();
+    for _ in 0..MAX_LOOKS {
+        let mut older = tree::older(named);
+        older.retain(|(pid, _)| !collector.observes(*pid));
+        if older.is_empty() {
+            break;
+        }
+        for (pid, name) in older {
+            named.push(pid);
+            if attach_one_of_many(pid, collector, report)?.is_some() {
+                who.push((pid, name));
+            }
+        }
+    }
+    if !who.is_empty() {
+        report(&Notice::Older { who });
+    }
+    Ok(())
+}
+
+/// Attaches a process that can have ended, or be refused, without the recording's end; what the kernel said, if it may not be looked at.
+fn attach_one_of_many(
+    pid: i32,
+    collector: &mut Collector,
+    report: &mut dyn FnMut(&Notice),
+) -> Result<Option<io::Error>, RecordError> {
+    match attach(pid) {
+        Ok(member) => member.into_iter().try_for_each(|process| collector.attach(process))?,
+        Err(RecordError::Attach { pid, reason }) => report(&Notice::Refused { pid, reason }),
+        Err(RecordError::Inspect { source, .. })
+            if source.kind() == io::ErrorKind::PermissionDenied =>
+        {
+            return Ok(Some(source));
+        }
+        // It has ended meanwhile.
+        Err(_) => {}
+    }
+    Ok(None)
+}
+
 fn missing(kernel: &Kernel) -> Vec<MissingTracepoint> {
     let told = kernel.missing().iter().map(|missing| MissingTracepoint {
         group: missing.group.name().to_owned(),
@@ -367,6 +409,7 @@ fn load_kernel(
     let kernel = kernel::KernelOptions {
         groups: options.kernel.clone(),
         system_wide: options.system_wide,
+        alone: options.alone,
         cgroup,
         ring_bytes: options.kernel_ring_bytes().ok_or(RecordError::KernelBuffer)?,
         stack_min_ns: options.stack_min.as_nanos().try_into().unwrap_or(u64::MAX),

@@ -39,9 +39,9 @@ pub enum Notice {
         /// Processes.
         pids: Vec<i32>,
     },
-    /// Processes that were asked for have started others before.
+    /// Processes that were asked for have started others before, which cannot be recorded.
     #[error(
-        "what -p names had started others before, which are not recorded: {}; name each with -p, or use --cgroup or -a",
+        "what -p names had started others before, which this user may not look at: {}; record as root, or leave them out with --no-children",
         processes(who)
     )]
     Older {

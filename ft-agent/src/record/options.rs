@@ -27,6 +27,8 @@ pub struct Options {
     pub events: Vec<String>,
     /// Running processes to record.
     pub pids: Vec<i32>,
+    /// Do not record what the command and these processes start, or have started.
+    pub alone: bool,
     /// Cgroup of which all processes are recorded, by its directory or name.
     pub cgroup: Option<PathBuf>,
     /// Observe every thread of the system.
@@ -83,6 +85,7 @@ impl Default for Options {
             pids: Vec::new(),
             cgroup: None,
             system_wide: false,
+            alone: false,
             any: false,
             ring_bytes: None,
             kernel_buffer_bytes: kernel.ring_bytes.into(),

@@ -200,14 +200,20 @@ fn below(pid: i32, all: Vec<Member>) -> Vec<Member> {
     found
 }
 
-/// Processes that these have started before, with their names: naming a process records what it starts from then on.
+/// Processes that these have started before, with their names.
 pub(super) fn older(named: &[i32]) -> Vec<(i32, String)> {
     if named.is_empty() {
         return Vec::new();
     }
-    let all = Member::all();
-    let below = named.iter().flat_map(|pid| below(*pid, all.clone()));
-    let alive = below.filter(|member| !member.is_over && !named.contains(&member.pid));
+    older_but(own(), named, &Member::all())
+}
+
+/// The same, without this program and its children, which may be among them.
+fn older_but(own: i32, named: &[i32], all: &[Member]) -> Vec<(i32, String)> {
+    let ours: Vec<i32> = below(own, all.to_vec()).iter().map(|member| member.pid).collect();
+    let is_meant = |pid: &i32| *pid != own && !ours.contains(pid) && !named.contains(pid);
+    let below = named.iter().flat_map(|pid| below(*pid, all.to_vec()));
+    let alive = below.filter(|member| !member.is_over && is_meant(&member.pid));
     let found: BTreeMap<i32, String> = alive.map(|member| (member.pid, member.comm)).collect();
     found.into_iter().collect()
 }
@@ -264,13 +270,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_named_process_has_started_before_is_not_named() {
+    fn what_a_named_process_has_started_before_is_found_but_for_this_program() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let pid = child.id() as i32;
-        let has = |named: &[i32]| older(named).iter().any(|(found, _)| *found == pid);
-        let found = [has(&[own()]), has(&[own(), pid]), has(&[pid])];
+        let all = Member::all();
         child.kill().and_then(|()| child.wait()).unwrap();
-        assert_eq!(found, [true, false, false]);
+        let has = |this: i32, named: &[i32]| {
+            older_but(this, named, &all).iter().any(|(found, _)| *found == pid)
+        };
+        // As if this program were another one, and as it is.
+        assert_eq!(
+            [has(-1, &[own()]), has(-1, &[own(), pid]), has(-1, &[pid])],
+            [true, false, false]
+        );
+        assert!(!has(own(), &[own()]));
     }
 
     #[test]

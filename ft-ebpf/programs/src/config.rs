@@ -21,6 +21,8 @@ macro_rules! globals {
 globals! {
     /// Not 0: everything is recorded, whoever it concerns.
     SYSTEM_WIDE system_wide: u32;
+    /// Not 0: what a process has started is not observed because that is.
+    ALONE alone: u32;
     /// Not 0: a process that gains rights by what it executes is no longer observed.
     OWN_ONLY own_only: u32;
     /// The user who records, as the initial user namespace numbers it; this and the next two only with `OWN_ONLY`.

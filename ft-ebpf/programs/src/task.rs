@@ -28,7 +28,8 @@ fn sched_process_fork(ctx: BtfTracePointContext) -> i32 {
     let (parent_tgid, tgid) = (parent.tgid(), child.tgid());
     if config::system_wide() == 0 && tgid != parent_tgid {
         // Whatever had its number before.
-        set_state(tgid, if listed(parent_tgid) { OBSERVED } else { 0 });
+        let follows = config::alone() == 0 && listed(parent_tgid);
+        set_state(tgid, if follows { OBSERVED } else { 0 });
     }
     if !parent.is_observed() {
         return 0;

@@ -217,6 +217,7 @@ fn load_object(
         globals.push(("CGROUP_LEVEL", cgroup.level));
     }
     globals.push(("SYSTEM_WIDE", u32::from(options.system_wide)));
+    globals.push(("ALONE", u32::from(options.alone)));
     globals.push(("AGENT", std::process::id()));
     globals.push(("RING_MARK", plan.mark()));
     let locks = |group: &Group| matches!(group, Group::Lock | Group::Section);

@@ -93,6 +93,8 @@ pub struct KernelOptions {
     pub groups: Vec<Group>,
     /// Record what concerns any process, not only the observed ones.
     pub system_wide: bool,
+    /// What an observed process has started is not observed because of that.
+    pub alone: bool,
     /// Record what concerns the tasks of this cgroup, too.
     pub cgroup: Option<Cgroup>,
     /// Size of the ring buffers of all CPUs together: a power of two, at least a page.
@@ -126,6 +128,7 @@ impl Default for KernelOptions {
         Self {
             groups: Group::DEFAULT.to_vec(),
             system_wide: false,
+            alone: false,
             cgroup: None,
             ring_bytes: ring_buffers::usual_bytes(),
             stack_min_ns: 100_000,

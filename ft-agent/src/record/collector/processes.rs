@@ -91,6 +91,11 @@ impl Collector {
         Ok(())
     }
 
+    /// Whether the kernel's records of a process are taken.
+    pub(in crate::record) fn observes(&self, pid: i32) -> bool {
+        self.kernel.as_ref().is_some_and(|kernel| kernel.is_observed(pid as u32))
+    }
+
     /// Enables from outside what all attached processes declare: after the last of them is attached, so
     /// that whoever sees one site on finds all of them recorded.
     ///

@@ -32,6 +32,8 @@ pub(in crate::record) enum Scope {
     Below {
         /// Process ids: the agent, whose child the command is, and those that were named.
         roots: Vec<i32>,
+        /// But not these that the command and the named ones start.
+        alone: bool,
         /// And all others.
         any: bool,
     },
@@ -55,7 +57,7 @@ impl Scope {
             None if names_some && !options.system_wide => {
                 let own = std::process::id().cast_signed();
                 let roots = [&[own], &*options.pids].concat();
-                Scope::Below { roots, any: options.any }
+                Scope::Below { roots, alone: options.alone, any: options.any }
             }
             None => Scope::Anybody,
         }
@@ -73,12 +75,17 @@ impl Scope {
         match self {
             Scope::Anybody => true,
             Scope::Cgroup(cgroup) => cgroup.contains(pid) && identity.has_number(),
-            Scope::Below { roots, any } => {
+            Scope::Below { roots, alone, any } => {
                 let is_observed = || kernel.is_some_and(|kernel| kernel.is_observed(pid as u32));
-                let descends =
-                    || descends(pid, roots, |pid| parent(&read(&format!("/proc/{pid}/stat"))));
-                let is_own = registration.door == Door::Command
-                    || identity.has_number() && (is_observed() || descends());
+                let above = |pid| parent(&read(&format!("/proc/{pid}/stat")));
+                let is_own = match alone {
+                    true => identity.has_number() && is_named(pid, roots, above),
+                    false => {
+                        registration.door == Door::Command
+                            || identity.has_number()
+                                && (is_observed() || descends(pid, roots, above))
+                    }
+                };
                 if !is_own {
                     strangers.add(&identity.comm);
                 }
@@ -95,6 +102,11 @@ impl Strangers {
             self.names.insert(name.to_owned());
         }
     }
+}
+
+/// Whether a process was named, or is the command: the first of `roots` is its parent.
+fn is_named(pid: i32, roots: &[i32], parent: impl Fn(i32) -> Option<i32>) -> bool {
+    roots.contains(&pid) || parent(pid).is_some_and(|parent| roots.first() == Some(&parent))
 }
 
 /// Whether a process is one of `roots`, or has one among its ancestors.
@@ -121,6 +133,8 @@ mod tests {
         assert!(descends(30, &[10], parent) && descends(30, &[30], parent));
         assert!(!descends(20, &[30], parent), "a parent is no child");
         assert!(!descends(7, &[10], parent), "it ends");
+        let is_named = |pid| is_named(pid, &[10, 7], parent);
+        assert_eq!([7, 20, 30].map(is_named), [true, true, false], "named, the command, its child");
     }
 
     #[test]
@@ -128,9 +142,9 @@ mod tests {
         let command = || vec!["true".to_owned()];
         let scope = |options: Options| Scope::of(&options, None);
         let of_command = scope(Options { command: command(), ..Options::default() });
-        assert!(matches!(of_command, Scope::Below { any: false, roots } if roots.len() == 1));
+        assert!(matches!(of_command, Scope::Below { any: false, roots, .. } if roots.len() == 1));
         let of_pid = scope(Options { pids: vec![7], any: true, ..Options::default() });
-        assert!(matches!(of_pid, Scope::Below { any: true, roots } if roots[1] == 7));
+        assert!(matches!(of_pid, Scope::Below { any: true, roots, .. } if roots[1] == 7));
         let all = Options { command: command(), system_wide: true, ..Options::default() };
         assert!(matches!(scope(all), Scope::Anybody));
         assert!(matches!(scope(Options::default()), Scope::Anybody));
