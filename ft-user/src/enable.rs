@@ -182,7 +182,7 @@ pub(crate) fn own(text: &mut Option<Text>) -> Result<&mut Text, PatchError> {
 static RULES: Rules = Rules(Mutex::new(Vec::new()));
 
 /// Globs, and what is wanted of what they match; the last that matches a name holds. Never contended: whoever
-/// comes here holds the process lock, also across a fork.
+/// comes here holds the process lock, and in a child that has no memfd nobody comes here.
 struct Rules(Mutex<Vec<(Box<str>, Wish)>>);
 
 impl Rules {
