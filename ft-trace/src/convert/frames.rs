@@ -5,12 +5,12 @@
 //! gone, its build id and the address in it remain, to be looked up elsewhere. Of a process that had ended before anybody
 //! could look at it nothing remains but the addresses, which its rows say.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::kernel_symbols::KernelSymbols;
 use super::names::{Answer, Names, Query, Symbol, What};
 use super::registry::Registry;
-use super::symbols::{Addresses, only_mapping, own_address};
+use super::symbols::{Addresses, Layout, own_address};
 use crate::ids::{Name, Pid};
 use crate::spool::mapping::Mapping;
 use crate::tables::{BinaryRow, FrameRow, KERNEL_PID, UNSEEN};
@@ -26,6 +26,7 @@ pub(super) fn rows(
     let mut found: Vec<Found> = Vec::new();
     let mut kernel = None;
     let none = Mapping::default();
+    let mut layouts = HashMap::new();
     let (mut places, mut compiled) = (Vec::new(), Vec::new());
     for (place, &(pid, address)) in addresses.iter().enumerate() {
         if pid == KERNEL_PID {
@@ -37,7 +38,8 @@ pub(super) fn rows(
         let mappings = registry.mappings.get(&pid).map(Vec::as_slice);
         let object = if mappings.is_none() { UNSEEN } else { "" };
         found.push(Found { object: object.into(), offset: address, ..Found::default() });
-        let mapping = only_mapping(mappings.unwrap_or_default(), address);
+        let layout = layouts.entry(pid).or_insert_with(|| Layout::of(mappings.unwrap_or_default()));
+        let mapping = layout.only_mapping(address);
         // Memory of a compiler can have the name of a file that is gone, too.
         if !mapping.is_some_and(Mapping::has_file) {
             compiled.push((place, Query { pid, mapping: &none, what: What::Compiled, address }));

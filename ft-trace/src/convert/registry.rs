@@ -5,13 +5,14 @@
 //! stand in the file, so they are the same however often a segment is converted.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::{BuildHasher as _, RandomState};
 
 use ft_user::directory::{self, Entry};
 use ft_user::layout::{ArgType, format};
 
 use crate::ids::{Pid, SiteId};
 use crate::spool::frame::{Directory, End, Frame, Loss, Process, Refused, Start, Thread};
-use crate::spool::mapping::Mapping;
+use crate::spool::mapping::{Kept, Mapping, Mappings, TOO_MANY};
 use crate::spool::{Damage, Gap, ReadError, Reader, Spool};
 use crate::tables::{NameKind, NameRow, SiteKind, SiteRow, arg_name};
 
@@ -38,6 +39,10 @@ pub(super) struct Registry {
     pub(super) names: Vec<NameRow>,
     /// Entries of directories that were not valid.
     pub(super) malformed: u64,
+    /// Where each text stands among the mappings of its process, by its hash, and how much is kept of them.
+    texts: HashMap<Pid, HashMap<u64, usize>>,
+    hasher: RandomState,
+    kept: Kept,
     sites: Vec<Site>,
     sources: HashMap<u32, Registered>,
     /// The newest program of each process that has registered, by number and begin.
@@ -122,6 +127,9 @@ impl Registry {
             refused: BTreeMap::new(),
             names: Vec::new(),
             malformed: 0,
+            texts: HashMap::new(),
+            hasher: RandomState::new(),
+            kept: Kept::default(),
             sites: Vec::new(),
             sources: HashMap::new(),
             programs: HashMap::new(),
@@ -141,19 +149,7 @@ impl Registry {
                     self.refused.insert(key, refused);
                 }
                 Frame::Thread(thread) => self.threads.push(thread),
-                Frame::Mappings(told) => {
-                    if let Some(user) = told.user {
-                        self.users.entry(Pid(told.pid)).or_default().add(user, told.start_time);
-                    }
-                    let known = self.mappings.entry(Pid(told.pid)).or_default();
-                    for mapping in told.mappings {
-                        // One that is gone was declared before, perhaps.
-                        match known.iter_mut().find(|other| other.is_same_text(&mapping)) {
-                            Some(other) => other.is_gone |= mapping.is_gone,
-                            None => known.push(mapping),
-                        }
-                    }
-                }
+                Frame::Mappings(told) => self.mapped(told),
                 Frame::Loss(loss) => self.losses.push(loss),
                 Frame::Process(process) => self.process(process),
                 Frame::Directory(Directory { source, bytes }) => {
@@ -180,6 +176,38 @@ impl Registry {
             }
         }
         Ok(())
+    }
+
+    /// Adds the text that a process had mapped, as far as it is kept.
+    fn mapped(&mut self, told: Mappings) {
+        let (pid, user) = (Pid(told.pid), told.user);
+        if let Some(user) = user {
+            self.users.entry(pid).or_default().add(user, told.start_time);
+        }
+        let known = self.mappings.entry(pid).or_default();
+        let texts = self.texts.entry(pid).or_default();
+        for mapping in told.mappings {
+            let text = self.hasher.hash_one(mapping.text());
+            let same = texts.get(&text).and_then(|&at| known.get_mut(at));
+            if let Some(same) = same.filter(|same| same.text() == mapping.text()) {
+                // One that is gone was declared before, perhaps.
+                same.is_gone |= mapping.is_gone;
+            } else if self.kept.add(told.pid, user, &mapping) {
+                texts.insert(text, known.len());
+                known.push(mapping);
+            } else {
+                let uid = user.unwrap_or(u32::MAX);
+                let not_kept = || Refused {
+                    uid,
+                    pid: told.pid,
+                    reason: TOO_MANY.into(),
+                    has_unnamed: true,
+                    count: 1,
+                    ..Refused::default()
+                };
+                self.refused.entry((uid, TOO_MANY.into())).or_insert_with(not_kept);
+            }
+        }
     }
 
     fn process(&mut self, process: Process) {
@@ -361,6 +389,42 @@ fn type_name(ty: ArgType) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn registry(dir: &std::path::Path) -> Registry {
+        crate::convert::synthetic::registry(dir, &[], true);
+        Registry::open(&Spool::of(dir)).unwrap()
+    }
+
+    fn mapped(registry: &mut Registry, pid: i32, mappings: Vec<Mapping>) {
+        registry.mapped(Mappings { pid, user: Some(7), mappings, ..Mappings::default() });
+    }
+
+    #[test]
+    fn a_text_stands_once_whatever_becomes_of_its_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut registry = registry(dir.path());
+        let at = |start| Mapping { start, path: "/a".into(), ..Mapping::default() };
+        let gone = |start| Mapping { is_gone: true, ..at(start) };
+        mapped(&mut registry, 1, vec![at(1), at(2)]);
+        mapped(&mut registry, 1, vec![gone(2), at(3), at(1), gone(3)]);
+        assert_eq!(registry.mappings[&Pid(1)], [at(1), gone(2), gone(3)]);
+        assert!(registry.refused.is_empty());
+    }
+
+    #[test]
+    fn what_is_not_kept_of_a_process_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut registry = registry(dir.path());
+        let at = |start| Mapping { start, path: "/a".into(), ..Mapping::default() };
+        for look in 0..10 {
+            mapped(&mut registry, 1, (0..4096).map(|i| at(4096 * look + i)).collect());
+        }
+        mapped(&mut registry, 2, vec![at(1)]);
+        assert_eq!([1, 2].map(|pid| registry.mappings[&Pid(pid)].len()), [8192, 1]);
+        let told: Vec<String> = registry.refused.values().map(ToString::to_string).collect();
+        let expected = "addresses of a process of user 7 have no names (process 1 ''): ";
+        assert_eq!(told, [format!("{expected}{TOO_MANY}")]);
+    }
 
     #[test]
     fn of_two_users_processes_with_one_number_nobodys_files_speak() {

@@ -11,6 +11,9 @@
 
 mod seen;
 
+use std::collections::btree_map::{BTreeMap, Entry};
+use std::collections::{BTreeSet, HashMap};
+
 use super::names::{Answer, Names, Query, Symbol, What};
 use super::registry::Registry;
 use crate::ids::{Name, Pid};
@@ -38,26 +41,29 @@ pub(super) fn rows(
     names: &mut Names<'_>,
 ) -> Vec<SymbolRow> {
     let (mut wanted, mut queries) = (Vec::new(), Vec::new());
+    let mut places = HashMap::new();
     for (kind, addresses) in
         [(SymbolKind::Call, calls), (SymbolKind::Lock, locks), (SymbolKind::Function, functions)]
     {
         for (pid, address) in addresses {
             let Some(mappings) = registry.mappings.get(&Pid(pid)) else { continue };
+            let (layout, texts) =
+                places.entry(pid).or_insert_with(|| (Layout::of(mappings), Texts::of(mappings)));
             let begin = queries.len();
             let query =
                 |what, address| move |mapping| Query { pid: Pid(pid), mapping, what, address };
             match kind {
                 SymbolKind::Call => {
                     let call = (address as u64).wrapping_sub(1);
-                    queries.extend(only_mapping(mappings, call).map(query(What::Call, call)));
+                    queries.extend(layout.only_mapping(call).map(query(What::Call, call)));
                 }
                 SymbolKind::Lock => {
-                    let near = nearest(mappings, address as u64).into_iter();
+                    let near = texts.nearest(address as u64).iter().copied();
                     queries.extend(near.map(query(What::Variable, address as u64)));
                 }
                 SymbolKind::Function => {
                     let at = address as u64;
-                    queries.extend(only_mapping(mappings, at).map(query(What::Function, at)));
+                    queries.extend(layout.only_mapping(at).map(query(What::Function, at)));
                 }
             }
             wanted.push(Wanted { pid, kind, address, queries: begin..queries.len() });
@@ -114,35 +120,78 @@ fn variable<'m>(queries: &[Query<'m>], answers: &[Answer]) -> Option<(&'m String
     found
 }
 
-/// Mappings of the files in which a lock can lie. The data of a file lies above its text, below that of the next file.
-fn nearest(mappings: &[Mapping], address: u64) -> Vec<&Mapping> {
-    let mut below: Vec<_> =
-        mappings.iter().filter(|m| m.has_file() && m.start <= address).collect();
-    below.sort_by_key(|mapping| std::cmp::Reverse(mapping.start));
-    let mut nearest: Vec<&Mapping> = Vec::new();
-    for mapping in below {
-        let base = |m: &Mapping| m.start.wrapping_sub(m.offset);
-        let is_same = |m: &&Mapping| m.path == mapping.path && base(m) == base(mapping);
-        if !nearest.iter().any(is_same) {
-            nearest.push(mapping);
-        }
-        if nearest.len() == NEAREST_FILES {
-            break;
-        }
-    }
-    nearest
+/// Where a mapping has its file: those of one file that lie as far apart as in it have it at one place.
+fn place(mapping: &Mapping) -> (u64, &str) {
+    (mapping.start.wrapping_sub(mapping.offset), &mapping.path)
 }
 
-/// The mapping that holds an address. If a process has had two files there, one after the other, it is not
-/// known which one was meant.
-pub(super) fn only_mapping(mappings: &[Mapping], address: u64) -> Option<&Mapping> {
-    let mut found = mappings.iter().filter(|m| (m.start..m.end).contains(&address));
-    let first = found.next()?;
-    let base = |m: &Mapping| m.start.wrapping_sub(m.offset);
-    let same = |m: &Mapping| {
-        (base(m), &m.path, &m.build_id) == (base(first), &first.path, &first.build_id)
-    };
-    found.all(same).then_some(first)
+/// The files in which a lock can lie. The data of a file lies above its text, below that of the next file.
+struct Texts<'m>(Vec<(u64, Vec<&'m Mapping>)>);
+
+impl<'m> Texts<'m> {
+    fn of(mappings: &'m [Mapping]) -> Texts<'m> {
+        let mut by_start: Vec<_> = mappings.iter().rev().filter(|m| m.has_file()).collect();
+        by_start.sort_by_key(|mapping| mapping.start);
+        let mut texts: Vec<(u64, Vec<&Mapping>)> = Vec::new();
+        for mapping in by_start {
+            let below = texts.last().map_or(&[][..], |(_, below)| below);
+            let others = below.iter().copied().filter(|other| place(other) != place(mapping));
+            let nearest = std::iter::once(mapping).chain(others).take(NEAREST_FILES).collect();
+            texts.push((mapping.start, nearest));
+        }
+        Texts(texts)
+    }
+
+    /// Mappings of the nearest of them, the nearest first.
+    fn nearest(&self, address: u64) -> &[&'m Mapping] {
+        let behind = self.0.partition_point(|&(start, _)| start <= address);
+        behind.checked_sub(1).map_or(&[], |at| &self.0[at].1)
+    }
+}
+
+/// Which mapping of a process holds which addresses: from each of these on, the one, or none that is known. It takes a look-up the
+/// logarithm of their number, of which a process can have many.
+pub(super) struct Layout<'m>(Vec<(u64, Option<&'m Mapping>)>);
+
+impl<'m> Layout<'m> {
+    pub(super) fn of(mappings: &'m [Mapping]) -> Layout<'m> {
+        let whole = mappings.iter().enumerate().filter(|(_, m)| m.start < m.end);
+        let mut borders: Vec<_> =
+            whole.flat_map(|(i, m)| [(m.start, true, i), (m.end, false, i)]).collect();
+        borders.sort_unstable();
+        // Those that are there, by their places in the list; and how many there are of each file and place.
+        let (mut there, mut files) = (BTreeSet::new(), BTreeMap::new());
+        let mut layout = Vec::new();
+        for at in borders.chunk_by(|a, b| a.0 == b.0) {
+            for &(_, begins, i) in at {
+                let file = files.entry((place(&mappings[i]), &mappings[i].build_id));
+                match (begins, file) {
+                    (true, file) => {
+                        there.insert(i);
+                        *file.or_insert(0) += 1;
+                    }
+                    (false, Entry::Occupied(mut file)) => {
+                        there.remove(&i);
+                        *file.get_mut() -= 1;
+                        if *file.get() == 0 {
+                            file.remove();
+                        }
+                    }
+                    (false, Entry::Vacant(_)) => {}
+                }
+            }
+            let first = there.first().filter(|_| files.len() == 1);
+            layout.push((at[0].0, first.map(|&first| &mappings[first])));
+        }
+        Layout(layout)
+    }
+
+    /// The mapping that holds an address. If a process has had two files there, one after the other, it is not
+    /// known which one was meant.
+    pub(super) fn only_mapping(&self, address: u64) -> Option<&'m Mapping> {
+        let behind = self.0.partition_point(|&(start, _)| start <= address);
+        self.0[behind.checked_sub(1)?].1
+    }
 }
 
 #[cfg(test)]

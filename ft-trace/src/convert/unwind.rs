@@ -17,7 +17,7 @@ use ft_ebpf::{Chain, Header, kind, read};
 use super::kernel_record_len;
 use super::names::{Base, CallersBp, Names, Query, Rule, Spending, Step, What};
 use super::registry::Registry;
-use super::symbols::only_mapping;
+use super::symbols::Layout;
 use crate::foreign_file::FileKey;
 use crate::ids::Pid;
 use crate::spool::mapping::Mapping;
@@ -137,8 +137,9 @@ impl<'r> Questions<'r> {
         for (&process, (_, asked)) in &self.processes {
             let pid = Pid(process as i32);
             let mappings = registry.mappings.get(&pid).map_or(&[][..], Vec::as_slice);
+            let layout = Layout::of(mappings);
             for &address in asked {
-                let Some(mapping) = only_mapping(mappings, address) else { continue };
+                let Some(mapping) = layout.only_mapping(address) else { continue };
                 let key = rules.key(mapping, address);
                 if let Entry::Vacant(unknown) = rules.known.entry(key) {
                     unknown.insert(None);

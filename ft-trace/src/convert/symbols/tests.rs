@@ -7,7 +7,8 @@ fn mapping(start: u64, offset: u64, path: &str) -> Mapping {
 #[test]
 fn what_is_ambiguous_is_not_told() {
     let check = |mappings: &[Mapping], address, expected: Option<&str>| {
-        assert_eq!(only_mapping(mappings, address).map(|m| m.path.as_str()), expected);
+        let layout = Layout::of(mappings);
+        assert_eq!(layout.only_mapping(address).map(|m| m.path.as_str()), expected);
     };
     let (a, b) = (mapping(0x1000, 0, "/a"), mapping(0x1000, 0, "/b"));
     check(std::slice::from_ref(&a), 0x10ff, Some("/a"));
@@ -17,19 +18,44 @@ fn what_is_ambiguous_is_not_told() {
     check(&[a, Mapping { end: 0x2000, ..mapping(0x1000, 0, "/a") }], 0x1001, Some("/a"));
 }
 
+/// Against the definition, which looks at all of them.
+#[test]
+fn a_layout_says_of_each_address_what_all_mappings_say_of_it() {
+    let mut mappings = Vec::new();
+    for i in 0_u64..60 {
+        // Nested, touching, empty, the same again, and of three files at places that are the same and others.
+        let (start, bytes) = (i * 37 % 41, i * i % 13);
+        let offset = if i % 2 == 0 { start } else { i % 5 };
+        let path = format!("/{}", i % 3);
+        mappings.push(Mapping { start, end: start + bytes, offset, path, ..Mapping::default() });
+        let layout = Layout::of(&mappings);
+        for address in 0..60 {
+            let mut here = mappings.iter().filter(|m| (m.start..m.end).contains(&address));
+            let first = here.next();
+            let only = first.filter(|first| here.all(|m| place(m) == place(first)));
+            let found = layout.only_mapping(address);
+            assert_eq!(
+                found.map(std::ptr::from_ref),
+                only.map(std::ptr::from_ref),
+                "{i} {address}"
+            );
+        }
+    }
+}
+
 #[test]
 fn a_lock_lies_above_the_text_of_its_file() {
     let mappings: Vec<_> = [(0x1000, "/a"), (0x3000, "/b"), (0x3100, "/b"), (0x9000, "/c")]
         .map(|(start, path)| mapping(start, if start == 0x3100 { 0x100 } else { 0 }, path))
         .into();
     let paths = |address| -> Vec<&str> {
-        nearest(&mappings, address).into_iter().map(|mapping| &*mapping.path).collect()
+        Texts::of(&mappings).nearest(address).iter().map(|mapping| &*mapping.path).collect()
     };
     assert_eq!(paths(0x4000), ["/b", "/a"]);
     assert_eq!(paths(0x9000), ["/c", "/b", "/a"]);
     assert!(paths(0xfff).is_empty());
     let many: Vec<_> = (0..10).map(|i| mapping(i << 12, 0, &format!("/{i}"))).collect();
-    assert_eq!(nearest(&many, u64::MAX).len(), NEAREST_FILES);
+    assert_eq!(Texts::of(&many).nearest(u64::MAX).len(), NEAREST_FILES);
 }
 
 #[test]

@@ -310,24 +310,29 @@ pub struct Refused {
     pub is_recorded: bool,
     /// It is recorded, and an unknown number of its events was lost.
     pub has_lost: bool,
+    /// Some of its addresses have no names.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub has_unnamed: bool,
     /// How many, those in earlier frames of the same user and reason included.
     pub count: u64,
 }
 
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.count {
-            1 => write!(f, "a process ")?,
-            n => write!(f, "{} registrations ", count(n))?,
+        match (self.count, self.has_unnamed) {
+            (1, false) => write!(f, "a process ")?,
+            (n, false) => write!(f, "{} registrations ", count(n))?,
+            (_, true) => write!(f, "addresses of a process ")?,
         }
         match self.uid {
             u32::MAX => write!(f, "of several users ")?,
             uid => write!(f, "of user {uid} ")?,
         }
-        let first = if self.count == 1 { "" } else { "first " };
+        let first = if self.count == 1 || self.has_unnamed { "" } else { "first " };
         // A program chooses its name.
         let (pid, name) = (self.pid, self.comm.escape_debug());
         let what = match (self.has_lost, self.is_recorded) {
+            _ if self.has_unnamed => "have no names",
             (true, _) => "lost an unknown number of events",
             (false, true) => "cannot be believed",
             (false, false) => "could not register",
