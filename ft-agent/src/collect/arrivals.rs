@@ -5,11 +5,13 @@
 //! registration one of the [`Places`], each process one look at a time.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
 
 use tokio::runtime::Handle;
 
 use super::fair_queue::FairQueue;
 use super::inspect::{BuildIds, Found, Inspected};
+use super::rates::Rates;
 use super::refusals::Refusals;
 use super::shares::Places;
 use crate::control::looks::Looks;
@@ -56,6 +58,8 @@ pub struct Intake {
     pub clients: usize,
     /// Looks at processes.
     pub looks: Looks,
+    /// How often they are made.
+    pub rates: Rates,
     /// What they found in files.
     pub files: BuildIds,
     /// Who was sent away.
@@ -74,6 +78,7 @@ impl Intake {
             places: Places::new(sources),
             clients: (descriptors / 16).clamp(4, MAX_CLIENTS),
             looks: Looks::new(threads),
+            rates: Rates::default(),
             files: BuildIds::default(),
             refusals: Refusals::default(),
         })
@@ -113,15 +118,16 @@ impl Intake {
     }
 
     /// Has it looked up aside where a process has its program text, which arrives if that has changed. False as for
-    /// [`Intake::look`].
+    /// [`Intake::look`], and where this user's processes have been looked at enough.
     pub fn locate(self: &Arc<Intake>, subject: &Arc<Inspected>) -> bool {
-        self.aside(subject, |intake, subject| {
-            let located = subject.locate(&intake.files, |it| it.uid == subject.user());
-            subject.end();
-            if let Some(mappings) = located {
-                intake.push(subject.user(), Arrival::Located(mappings));
-            }
-        })
+        self.rates.allow(subject.user(), Instant::now())
+            && self.aside(subject, |intake, subject| {
+                let located = subject.locate(&intake.files, |it| it.uid == subject.user());
+                subject.end();
+                if let Some(mappings) = located {
+                    intake.push(subject.user(), Arrival::Located(mappings));
+                }
+            })
     }
 
     /// Looks up where a process of this user has its program text, as [`Intake::locate`] does, for a look that was not waited
@@ -143,7 +149,10 @@ impl Intake {
             return false;
         }
         let (intake, looked_at) = (self.clone(), subject.clone());
-        let given = self.looks.give(subject.user(), move || look(&intake, &looked_at));
+        let given = self.looks.give(subject.user(), move || {
+            look(&intake, &looked_at);
+            intake.rates.spend(looked_at.user(), looked_at.take_cost(), Instant::now());
+        });
         if !given {
             subject.end();
         }

@@ -24,7 +24,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ft_user::glob;
@@ -35,7 +35,7 @@ use crate::clock::monotonic_ns;
 
 use super::outside::{self, Site};
 use super::remote::Remote;
-use super::{discover, maps};
+use super::{discover, maps, rates};
 use ft_trace::build_id;
 use ft_trace::foreign_file::{FileKey, ForeignFile};
 use ft_trace::mounts::Mounts;
@@ -90,6 +90,8 @@ pub struct Inspected {
     memfd: AtomicU64,
     /// Somebody is at it.
     busy: AtomicBool,
+    /// What looks at it have cost.
+    cost: AtomicU32,
     known: Mutex<Known>,
 }
 
@@ -111,7 +113,8 @@ impl Inspected {
     /// The process with this number, of this user, that has registered.
     pub fn new(pid: i32, user: u32) -> Inspected {
         let (memfd, busy) = (AtomicU64::new(0), AtomicBool::new(false));
-        Inspected { pid, user, is_attached: false, memfd, busy, known: Mutex::default() }
+        let (cost, known) = (AtomicU32::new(0), Mutex::default());
+        Inspected { pid, user, is_attached: false, memfd, busy, cost, known }
     }
 
     /// The same, that was attached to.
@@ -143,6 +146,11 @@ impl Inspected {
     /// What was begun is over.
     pub fn end(&self) {
         self.busy.store(false, Release);
+    }
+
+    /// What looks at it have cost since this was asked last.
+    pub fn take_cost(&self) -> u32 {
+        self.cost.swap(0, Relaxed)
     }
 
     /// Mappings, threads, and memfds of tracers.
@@ -299,7 +307,9 @@ impl Inspected {
 
     fn mappings(&self, known: &mut Known, text: &str, files: &BuildIds) -> Option<Mappings> {
         let mappings: Vec<_> = maps::parse(text).collect();
-        if mappings.is_empty() || mappings == known.mappings {
+        let are_new = mappings != known.mappings;
+        self.cost.fetch_add(rates::cost(mappings.len(), are_new), Relaxed);
+        if mappings.is_empty() || !are_new {
             return None;
         }
         known.mappings.clone_from(&mappings);

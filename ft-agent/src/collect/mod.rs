@@ -21,6 +21,7 @@ mod numbers;
 pub mod outside;
 pub mod peer;
 pub mod probe;
+pub mod rates;
 pub mod refusals;
 pub mod remote;
 pub mod shares;

@@ -11,6 +11,7 @@ mod looks;
 mod processes;
 mod recorded;
 mod scope;
+mod told;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -30,7 +31,7 @@ use super::{Closed, Segments, Wish, host, pace};
 use crate::clock::{self, monotonic_ns};
 use crate::collect::arrivals::Intake;
 use crate::collect::attach::Memory;
-use crate::collect::discover::Identity;
+use crate::collect::discover::{Identity, start_time};
 use crate::collect::kernel::Kernel;
 use crate::collect::shares::Places;
 use crate::collect::user::{FULL, Offence, Seen, Source};
@@ -140,6 +141,8 @@ pub(super) struct Collector {
     plain: Vec<i32>,
     /// Processes of which addresses were recorded.
     located: locate::Located,
+    /// What the registry has of what processes have mapped.
+    told: told::Told,
     next_source: u32,
     finished: Collected,
     ended: Ended,
@@ -181,6 +184,7 @@ impl Collector {
             seen: Seen::default(),
             plain: Vec::new(),
             located: locate::Located::default(),
+            told: told::Told::default(),
             next_source: 0,
             finished: Collected::default(),
             ended: Ended::default(),
@@ -279,6 +283,7 @@ impl Collector {
             self.writer.push(&Frame::Clock(sample))?;
             self.tell_kernel_losses(false)?;
             self.kernel.iter_mut().for_each(Kernel::follow_cpus);
+            self.find_ended();
             for refused in self.intake.refusals.take_new() {
                 self.notice(Notice::Unregistered(refused.clone()));
                 self.writer.push(&Frame::Refused(refused))?;
@@ -323,13 +328,26 @@ impl Collector {
         self.ended.deleted_below(self.segments.oldest.load(Relaxed));
         if self.ended.any_unneeded() && self.writer.is_registry_large() {
             let sources = self.sources.iter().map(|recorded| recorded.source.identity().pid);
-            let alive: Vec<i32> = sources.chain(self.plain.iter().copied()).collect();
-            self.writer.compact(self.ended.take_unneeded(&alive))?;
+            let alive = sources.chain(self.plain.iter().copied()).chain(self.told.alive());
+            let unneeded = self.ended.take_unneeded(alive);
+            self.writer.compact(|frame| unneeded.keeps(frame))?;
+            self.told.forget(&unneeded.pids);
         }
         self.segments.add_to_backlog(segment.bytes);
         // Without a conversion behind the recording nobody listens.
         let _ = self.segments.closed.send(Closed { segment, snapshot, last: false });
         Ok(())
+    }
+
+    /// Finds processes that have ended, of those of which the registry has mappings. Only where old segments are deleted does that
+    /// change anything.
+    fn find_ended(&mut self) {
+        if self.segments.oldest.load(Relaxed) > 0 {
+            let stat = |pid| std::fs::read_to_string(format!("/proc/{pid}/stat")).ok();
+            for pid in self.told.ended(|pid| start_time(&stat(pid)?)) {
+                self.ended.push(self.writer.number(), None, pid);
+            }
+        }
     }
 
     fn drain_source(&mut self, source: &mut Source) -> Result<u32, WriteError> {

@@ -1,8 +1,9 @@
 //! Processes of which addresses are recorded: looked at while they run, so that the addresses can be named.
 //!
 //! A process is looked at when its first address is drained and when it has executed another program: soon again then, for its
-//! loader may not have come to all libraries, later less often, down to every second, while there are addresses of it. Of one that has
-//! ended by then nothing is known: its addresses have no names, which the report says.
+//! loader may not have come to all libraries, later less often, down to every second, while there are addresses of it. One that executes
+//! programs over and over is looked at soon a few times, then every second. Of one that has ended by then nothing is known: its addresses
+//! have no names, which the report says.
 
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
@@ -29,6 +30,14 @@ const LOCATED_AT_ONCE: usize = 64;
 /// From the first look at a process to the second one; each further distance is twice the last one, up to [`LOOKS`].
 const SECOND_LOOK: Duration = Duration::from_millis(8);
 
+/// After this time a process is looked at that could not be when it was due.
+const LATER: Duration = Duration::from_millis(64);
+
+/// Programs for which a process is looked at soon that executes them one after the other; one more every [`LOOKS`].
+///
+/// Limit: as `MAX_LOCATED`.
+const MOST_EXECUTED: u32 = 8;
+
 /// Processes, by number.
 #[derive(Debug, Default)]
 pub(super) struct Located(HashMap<u32, Known>);
@@ -42,6 +51,8 @@ struct Known {
     next: Instant,
     /// From the last look to that one.
     distance: Duration,
+    /// When it may execute [`MOST_EXECUTED`] programs again, and be looked at soon.
+    rested: Instant,
 }
 
 /// What distinguishes a process from those that have its number before and after it: its user, and when it began.
@@ -56,14 +67,24 @@ impl Collector {
     pub(super) fn locate(&mut self) {
         let Some(chained) = self.kernel.as_mut().and_then(Kernel::take_chained) else { return };
         let Collector { located, intake, .. } = self;
-        for pid in chained.executed {
-            located.0.remove(&pid);
-        }
-        located.look(chained.processes, Instant::now(), life, |subject| intake.locate(subject));
+        let now = Instant::now();
+        chained.executed.into_iter().for_each(|pid| located.executed(pid, now));
+        located.look(chained.processes, now, life, |subject| intake.locate(subject));
     }
 }
 
 impl Located {
+    /// A process has executed another program, whose libraries come one after the other.
+    fn executed(&mut self, pid: u32, now: Instant) {
+        if let Some(known) = self.0.get_mut(&pid)
+            && known.rested < now + MOST_EXECUTED * LOOKS
+        {
+            known.rested = known.rested.max(now) + LOOKS;
+            // The next look is the first one.
+            (known.next, known.distance) = (now, SECOND_LOOK / 2);
+        }
+    }
+
     /// Has those of these processes looked at that are due; `locate` has one looked at, or has no room for that.
     fn look(
         &mut self,
@@ -85,17 +106,20 @@ impl Located {
             left -= 1;
             let Some(life) = life(pid) else { continue };
             let known = located.get(&pid).filter(|known| known.life == life);
-            let (subject, distance) = match known {
-                Some(known) => (known.subject.clone(), LOOKS.min(2 * known.distance)),
+            let (subject, before, rested) = match known {
+                Some(known) => (known.subject.clone(), known.distance, known.rested),
                 None => {
                     let Ok(number) = i32::try_from(pid) else { continue };
-                    (Arc::new(Inspected::new(number, life.user)), SECOND_LOOK)
+                    (Arc::new(Inspected::new(number, life.user)), SECOND_LOOK / 2, now)
                 }
             };
-            if locate(&subject) {
-                let next = now + distance;
-                located.insert(pid, Known { subject, life, next, distance });
-            }
+            // One that cannot be looked at now keeps nobody else waiting.
+            let (distance, wait) = match locate(&subject) {
+                true => (LOOKS.min(2 * before), LOOKS.min(2 * before)),
+                false => (before, LATER),
+            };
+            let next = now + wait;
+            located.insert(pid, Known { subject, life, next, distance, rested });
         }
     }
 }
@@ -150,8 +174,40 @@ mod tests {
         let due: Vec<u64> = (0..4100).filter(|&at| is_due(&mut located, at)).collect();
         assert_eq!(due, [0, 8, 24, 56, 120, 248, 504, 1016, 2016, 3016, 4016]);
         // Another program has to load its libraries, too.
-        located.0.remove(&7);
+        located.executed(7, begin + ms(4100));
         assert!(is_due(&mut located, 4100) && is_due(&mut located, 4108));
+    }
+
+    #[test]
+    fn a_process_that_executes_programs_without_end_is_looked_at_every_second() {
+        let (mut located, begin) = (Located::default(), Instant::now());
+        let looks = (0..20_000).filter(|&at| {
+            let now = begin + Duration::from_millis(at);
+            located.executed(7, now);
+            look(&mut located, 7..8, now) == 1
+        });
+        let first = looks.map(|at| at / 1000).collect::<Vec<_>>();
+        let of = |second| first.iter().filter(|&&at| at == second).count();
+        assert!((8..=20).contains(&of(0)), "{}", of(0));
+        assert!((10..20).all(|second| (1..=10).contains(&of(second))), "{first:?}");
+    }
+
+    #[test]
+    fn who_cannot_be_looked_at_now_keeps_nobody_waiting() {
+        let (mut located, begin) = (Located::default(), Instant::now());
+        let most = LOCATED_AT_ONCE as u32;
+        let mut looked_at = Vec::new();
+        for round in 0..3 {
+            let (now, life) =
+                (begin + round * LATER / 2, |_| Some(Life { user: 0, start_time: 1 }));
+            located.look(0..most + 1, now, life, |subject| {
+                looked_at.push(subject.clone());
+                false
+            });
+        }
+        let most = most as usize;
+        assert_eq!(looked_at.len(), most + 1 + most);
+        assert!(Arc::ptr_eq(&looked_at[0], &looked_at[most + 1]), "it is the same one");
     }
 
     #[test]

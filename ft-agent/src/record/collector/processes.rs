@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
+use super::told::New;
 use super::{Attached, Collector, Recorded, Scope};
 use crate::clock::{monotonic_ns, read_tsc};
 use crate::collect::arrivals::Arrival;
@@ -20,6 +21,7 @@ use crate::record::RecordError;
 use crate::record::notice::Notice;
 use ft_trace::spool::WriteError;
 use ft_trace::spool::frame::{Frame, Process, Refused, Thread};
+use ft_trace::spool::mapping::{Mappings, TOO_MANY};
 use ft_user::layout::lease;
 use ft_user::patch::PatchError;
 
@@ -142,7 +144,7 @@ impl Collector {
             match arrival {
                 Arrival::Registration(registration) => self.register(registration)?,
                 Arrival::Found { source, found } => self.found(source, found)?,
-                Arrival::Located(mappings) => self.writer.push(&Frame::Mappings(mappings))?,
+                Arrival::Located(mappings) => self.tell_mappings(mappings)?,
             }
             if Instant::now() >= until {
                 return Ok(true);
@@ -320,9 +322,27 @@ impl Collector {
     /// Tells the mappings and threads that were found of a process.
     pub(super) fn introduce(&mut self, found: Found) -> Result<(), WriteError> {
         if let Some(mappings) = found.mappings {
-            self.writer.push(&Frame::Mappings(mappings))?;
+            self.tell_mappings(mappings)?;
         }
         found.threads.into_iter().try_for_each(|thread| self.writer.push(&Frame::Thread(thread)))
+    }
+
+    /// Tells of mappings what the registry does not have, as far as there is room for it.
+    fn tell_mappings(&mut self, mut mappings: Mappings) -> Result<(), WriteError> {
+        let pid = mappings.pid;
+        let New { is_any, is_cut } = self.told.new_of(&mut mappings);
+        if let (true, Some(user)) = (is_cut, mappings.user) {
+            let refused = || Refused {
+                pid,
+                comm: discover::comm(pid, pid).unwrap_or_default(),
+                reason: TOO_MANY.into(),
+                is_recorded: true,
+                has_unnamed: true,
+                ..Refused::default()
+            };
+            self.intake.refusals.add("mappings", user, refused);
+        }
+        if is_any { self.writer.push(&Frame::Mappings(mappings)) } else { Ok(()) }
     }
 
     fn introduce_plain(&mut self, identity: &Identity) -> Result<(), WriteError> {
@@ -373,7 +393,8 @@ impl Collector {
         subject.let_go();
         source.end_lease();
         if ended {
-            self.ended.push(self.writer.number(), source.number(), source.identity().pid);
+            let number = Some(source.number());
+            self.ended.push(self.writer.number(), number, source.identity().pid);
         }
         self.tell_offences(&mut source);
         self.counters.lost_ended.fetch_add(source.lost(), Relaxed);
