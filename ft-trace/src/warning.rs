@@ -196,6 +196,17 @@ pub enum Warning {
         /// Why the first has none.
         reason: String,
     },
+    /// Stacks of a user's processes had more addresses than are looked up.
+    #[error(
+        "call chains of processes of {} end early, or go on by frame pointers alone: what lay on their stacks were more different addresses \
+         of functions than are looked up; record fewer of this user's processes at once",
+        user.map_or("a user who is not known".into(), |user| format!("the user with number {user}"))
+    )]
+    Unwound {
+        /// The user; `None` where that is not known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        user: Option<u32>,
+    },
     /// Threads whose number is not known.
     #[error(
         "{} threads ended before the agent could ask for their number: they stand under minus the \

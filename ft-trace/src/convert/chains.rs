@@ -15,18 +15,20 @@ use std::collections::HashMap;
 
 use ft_ebpf::{Chain, kind};
 
+use super::fair::Fair;
 use super::symbols::Addresses;
 use super::unwind::Unwinder;
 use crate::ids::Pid;
 use crate::tables::{KERNEL_PID, StackRow};
 
-/// Different chains that are kept of one segment: 32 MiB of them at most, each of 60 addresses. Others have no number.
+/// Different chains that are kept of one segment: 64 MiB of them at most, each of 60 addresses. A user may have as many as nobody has: one
+/// alone half of them, the next one half of the rest. Others have no number.
 ///
 /// Limit: a further chain has no number, which the report counts (`not_kept`); a further address is `(not kept)`.
-/// Shown by: `chains_and_addresses_that_do_not_fit_have_no_number`.
-const MAX_CHAINS: usize = 1 << 16;
+/// Shown by: `chains_and_addresses_that_do_not_fit_have_no_number`, `chains_of_one_user_leave_room_for_those_of_others`.
+const MAX_CHAINS: usize = 1 << 17;
 
-/// Different addresses that are kept of one segment.
+/// Different addresses that are kept of one segment; of too many, the user who has most of them loses one.
 ///
 /// Limit: as `MAX_CHAINS`.
 const MAX_ADDRESSES: usize = 1 << 17;
@@ -46,6 +48,8 @@ pub(crate) struct Chains {
     segment: u32,
     unwinder: Unwinder,
     numbers: HashMap<Addressed, u32>,
+    /// How many each user has.
+    held: HashMap<Option<u32>, usize>,
 }
 
 /// What is known of the chain of a record.
@@ -62,7 +66,7 @@ pub(crate) struct Found {
 impl Chains {
     /// None yet, of this segment, with what its frames are left by.
     pub(super) fn of_segment(segment: u32, unwinder: Unwinder) -> Chains {
-        Chains { segment, unwinder, numbers: HashMap::new() }
+        Chains { segment, unwinder, numbers: HashMap::new(), held: HashMap::new() }
     }
 
     /// The chain behind a record.
@@ -93,11 +97,15 @@ impl Chains {
         let next = self.numbers.len();
         let number = match self.numbers.get(&chain) {
             Some(number) => *number,
-            None if next < MAX_CHAINS => {
+            None => {
+                let held = self.held.entry(self.unwinder.user(chain.pid as u32)).or_default();
+                if *held >= MAX_CHAINS - next {
+                    return None;
+                }
+                *held += 1;
                 self.numbers.insert(chain, next as u32);
                 next as u32
             }
-            None => return None,
         };
         Some(self.of_trace(number))
     }
@@ -123,17 +131,17 @@ impl Chains {
         }
         rows
     }
-}
 
-/// The addresses that have to be looked up for these rows.
-pub(super) fn addresses(rows: &[StackRow]) -> Addresses {
-    let mut found = Addresses::new();
-    for row in rows {
-        if found.len() < MAX_ADDRESSES {
-            found.insert((row.pid.0, row.address));
+    /// The addresses that have to be looked up for these rows.
+    pub(super) fn addresses(&self, rows: &[StackRow]) -> Addresses {
+        let mut found = Fair::new(MAX_ADDRESSES);
+        for row in rows {
+            // Those of the kernel are nobody's.
+            let user = (row.pid != KERNEL_PID).then(|| self.unwinder.user(row.pid.0 as u32));
+            found.insert(user, (row.pid.0, row.address));
         }
+        found.all().flat_map(|(_, of_user)| of_user.iter().copied()).collect()
     }
-    found
 }
 
 #[cfg(test)]
@@ -196,13 +204,32 @@ mod tests {
             let addresses = [3 * n as u64 + 10, 3 * n as u64 + 11, 3 * n as u64 + 12];
             chains.find(&record(kind::SAMPLE, 7, 3, 0), &bytes(&addresses)).stack
         };
-        let numbers: Vec<_> = (0..MAX_CHAINS).map(&mut number).collect();
+        let most = MAX_CHAINS / 2;
+        let numbers: Vec<_> = (0..most).map(&mut number).collect();
         assert!(numbers.iter().all(Option::is_some));
-        assert_eq!(number(MAX_CHAINS), None, "one too many");
+        assert_eq!(number(most), None, "one too many");
         assert_eq!(number(3), numbers[3], "one that is known");
         let rows = chains.rows();
-        assert_eq!(rows.len(), 3 * MAX_CHAINS);
-        assert_eq!(addresses(&rows).len(), MAX_ADDRESSES);
+        assert_eq!(rows.len(), 3 * most);
+        assert_eq!(chains.addresses(&rows).len(), MAX_ADDRESSES);
+    }
+
+    #[test]
+    fn chains_of_one_user_leave_room_for_those_of_others() {
+        let unwinder = Unwinder::of_users([(7, 1), (8, 1), (9, 2)]);
+        let mut chains = Chains::of_segment(0, unwinder);
+        let mut number = |pid, n: usize| {
+            let addresses = [3, 5, 6].map(|i| 3 * n as u64 + i);
+            chains.find(&record(kind::SAMPLE, pid, 3, 0), &bytes(&addresses)).stack
+        };
+        let numbered = (0..MAX_CHAINS).filter(|&n| number(7 + n as u32 % 2, n).is_some()).count();
+        assert_eq!(numbered, MAX_CHAINS / 2);
+        assert!((0..100).all(|n| number(9, n).is_some()));
+        assert_eq!(number(7, MAX_CHAINS), None);
+        let rows = chains.rows();
+        let found = chains.addresses(&rows);
+        let of = |user: &dyn Fn(i32) -> bool| found.iter().filter(|(pid, _)| user(*pid)).count();
+        assert_eq!((of(&|pid| pid == 9), of(&|pid| pid != 9)), (300, MAX_ADDRESSES - 300));
     }
 
     #[test]

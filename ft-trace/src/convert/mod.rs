@@ -16,6 +16,7 @@
 
 mod chains;
 mod enough;
+mod fair;
 mod follow;
 mod frames;
 mod kernel;

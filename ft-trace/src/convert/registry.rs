@@ -94,7 +94,7 @@ pub(super) struct Owner {
 impl Owner {
     /// A process of this number belongs to this user. One that becomes another user, as by `su`, is that user's. It is not root's if it was
     /// somebody else's before, who may have mapped what is asked for.
-    fn add(&mut self, user: u32, start_time: Option<u64>) {
+    pub(super) fn add(&mut self, user: u32, start_time: Option<u64>) {
         const ROOT: u32 = 0;
         let Some(known) = self.user else {
             (self.user, self.start_time) = (Some(user), start_time);

@@ -6,7 +6,7 @@ mod output;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-use super::chains::{Chains, addresses};
+use super::chains::Chains;
 use super::enough;
 use super::kernel::{ForRows, KernelRows};
 use super::kernel_locks::KernelLocks;
@@ -108,7 +108,7 @@ pub(super) fn convert(
     ledger.locks = symbols::futexes(&kernel.futexes, &kernel.sleeps);
     kernel.each(&mut output)?;
     let stacks = chains.rows();
-    ledger.frames = addresses(&stacks);
+    ledger.frames = chains.addresses(&stacks);
     output.write(&stacks)?;
     losses.sort_by_key(LossRow::key);
     output.write(&losses)?;

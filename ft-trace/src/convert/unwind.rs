@@ -9,11 +9,12 @@
 //! The files and the stack are the traced program's own, which may lie. A rule leads to words of this stack only, each frame
 //! lies above the one that it called, and a chain has no more functions than any other.
 
+use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeSet, HashMap};
 
 use ft_ebpf::{Chain, Header, kind, read};
 
+use super::fair::Fair;
 use super::kernel_record_len;
 use super::names::{Base, CallersBp, Names, Query, Rule, Spending, Step, What};
 use super::registry::Registry;
@@ -25,8 +26,9 @@ use crate::warning::Warning;
 
 /// Addresses of one segment whose rules are asked for.
 ///
-/// Limit: a chain goes on by frame pointers from a further one, if it has one; further answers are asked for again.
-/// Shown by: `addresses_beyond_those_that_are_asked_have_no_rule`.
+/// Limit: a chain of the user who has most of them goes on by frame pointers from a further one, if it has one, and a warning names that
+/// user; further answers are asked for again. A user with an equal share or less loses none.
+/// Shown by: `addresses_beyond_those_that_are_asked_have_no_rule`, `stacks_of_one_user_leave_those_of_others_their_rules`.
 const MAX_ASKED_RULES: usize = 1 << 18;
 
 /// Rules that are kept for the segments to come.
@@ -58,34 +60,41 @@ impl Text {
     }
 }
 
-/// The rules that a conversion knows, by file and place in it, and what it took to get them.
+/// Who has a process, where that is known.
+type User = Option<u32>;
+
+/// The rules that a conversion knows, by file and place in it, and what it took to get them. What is known is each user's own: what could
+/// not be read for one can be for another one.
 #[derive(Debug, Default)]
 pub(super) struct Rules {
     files: HashMap<(String, String, Option<FileKey>), u32>,
-    known: HashMap<(u32, u64), Option<Rule>>,
+    known: HashMap<(User, u32, u64), Option<Rule>>,
     pub(super) spent: Spending,
 }
 
 impl Rules {
-    /// A file and a place in it, by which a rule is known.
-    fn key(&mut self, mapping: &Mapping, address: u64) -> (u32, u64) {
+    /// A user, a file and a place in it, by which a rule is known.
+    fn key(&mut self, user: User, mapping: &Mapping, address: u64) -> (User, u32, u64) {
         let file = (mapping.path.clone(), mapping.build_id.clone(), mapping.file);
         let next = self.files.len() as u32;
         let file = *self.files.entry(file).or_insert(next);
-        (file, address.wrapping_sub(mapping.start).wrapping_add(mapping.offset))
+        (user, file, address.wrapping_sub(mapping.start).wrapping_add(mapping.offset))
     }
 }
 
 /// The words of the stacks of a segment that may be return addresses.
 pub(super) struct Questions<'r> {
     registry: &'r Registry,
-    processes: HashMap<u32, (Text, BTreeSet<u64>)>,
-    left: usize,
+    users: HashMap<Pid, u32>,
+    processes: HashMap<u32, (Text, User)>,
+    /// Processes and addresses, by the users.
+    asked: Fair<User, (u32, u64)>,
 }
 
 impl<'r> Questions<'r> {
     pub(super) fn new(registry: &'r Registry) -> Questions<'r> {
-        Questions { registry, processes: HashMap::new(), left: MAX_ASKED_RULES }
+        let users = registry.known_users();
+        Questions { registry, users, processes: HashMap::new(), asked: Fair::new(MAX_ASKED_RULES) }
     }
 
     /// Takes note of the chains among the records of a frame of the spool.
@@ -106,14 +115,16 @@ impl<'r> Questions<'r> {
     }
 
     fn chain(&mut self, chain: &Chain, tail: &[u8]) {
-        let (text, asked) = self.processes.entry(chain.tgid).or_insert_with(|| {
-            let mappings = self.registry.mappings.get(&Pid(chain.tgid as i32));
-            (Text::of(mappings.map_or(&[], Vec::as_slice)), BTreeSet::new())
+        let Questions { registry, users, processes, asked } = self;
+        let (text, user) = processes.entry(chain.tgid).or_insert_with(|| {
+            let pid = Pid(chain.tgid as i32);
+            let mappings = registry.mappings.get(&pid);
+            (Text::of(mappings.map_or(&[], Vec::as_slice)), users.get(&pid).copied())
         });
         let Some(stack) = Stack::of(chain, tail) else { return };
         let mut ask = |at: u64| {
-            if self.left > 0 && text.has(at) && asked.insert(at) {
-                self.left -= 1;
+            if text.has(at) {
+                asked.insert(*user, (chain.tgid, at));
             }
         };
         ask(chain.ip);
@@ -128,19 +139,24 @@ impl<'r> Questions<'r> {
 
     /// The answers, as far as they are not known; and what could not be had.
     pub(super) fn answered(self, rules: &mut Rules) -> (Unwinder, Vec<Warning>) {
-        let registry = self.registry;
-        let users = registry.known_users();
+        let Questions { registry, users, processes: texts, asked: all } = self;
         let mut names =
             Names::new(&users, &registry.mappings).having_spent(std::mem::take(&mut rules.spent));
         let (mut queries, mut keys) = (Vec::new(), Vec::new());
         let mut places = Vec::new();
-        for (&process, (_, asked)) in &self.processes {
+        let all_asked = all.all().map(|(user, asked)| (user, asked.iter().collect::<Vec<_>>()));
+        let all_asked: Vec<_> = all_asked.collect();
+        let of_processes = all_asked.iter().flat_map(|(user, asked)| {
+            asked.chunk_by(|a, b| a.0 == b.0).map(move |of_process| (*user, of_process))
+        });
+        for (user, asked) in of_processes {
+            let process = asked[0].0;
             let pid = Pid(process as i32);
             let mappings = registry.mappings.get(&pid).map_or(&[][..], Vec::as_slice);
             let layout = Layout::of(mappings);
-            for &address in asked {
+            for &&(_, address) in asked {
                 let Some(mapping) = layout.only_mapping(address) else { continue };
-                let key = rules.key(mapping, address);
+                let key = rules.key(user, mapping, address);
                 if let Entry::Vacant(unknown) = rules.known.entry(key) {
                     unknown.insert(None);
                     queries.push(Query { pid, mapping, what: What::Frame, address });
@@ -153,8 +169,8 @@ impl<'r> Questions<'r> {
             rules.known.insert(key, answer.at.and_then(Rule::of));
         }
         let mut processes: HashMap<u32, Process> = HashMap::new();
-        for (process, (text, _)) in self.processes {
-            processes.insert(process, Process { text, rules: HashMap::new() });
+        for (process, (text, user)) in texts {
+            processes.insert(process, Process { text, user, rules: HashMap::new() });
         }
         for (process, address, key) in places {
             if let (Some(process), Some(Some(rule))) =
@@ -163,7 +179,8 @@ impl<'r> Questions<'r> {
                 process.rules.insert(address, *rule);
             }
         }
-        let warnings = names.warnings().collect();
+        let cut = all.cut().map(|user| Warning::Unwound { user });
+        let warnings = names.warnings().chain(cut).collect();
         rules.spent = names.into_spending();
         if rules.known.len() > MAX_KEPT_RULES {
             rules.known.clear();
@@ -246,6 +263,7 @@ const SAME_WAY: usize = 2;
 #[derive(Debug, Default)]
 struct Process {
     text: Text,
+    user: User,
     rules: HashMap<u64, Rule>,
 }
 
@@ -316,6 +334,18 @@ impl Frame {
 }
 
 impl Unwinder {
+    /// Whose process it is, where that is known.
+    pub(super) fn user(&self, process: u32) -> Option<u32> {
+        self.processes.get(&process)?.user
+    }
+
+    /// Of processes of these users, of which nothing else is known.
+    #[cfg(test)]
+    pub(super) fn of_users<const N: usize>(users: [(u32, u32); N]) -> Unwinder {
+        let process = |user| Process { user: Some(user), ..Process::default() };
+        Unwinder { processes: users.map(|(pid, user)| (pid, process(user))).into() }
+    }
+
     /// The functions of user space in a chain.
     pub(super) fn chain(&self, chain: &Chain, tail: &[u8]) -> Functions {
         let user = chain.user.max(0) as usize;

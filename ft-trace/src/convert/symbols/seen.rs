@@ -3,8 +3,9 @@
 //! Their number is bounded, of all processes together. Of too many, the process that has most of them loses one: one whose events
 //! have addresses without end takes the names of its own, and of others only what they have beyond an equal share.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
+use crate::convert::fair::Fair;
 use crate::convert::registry::Site;
 use crate::tables::{FutexCall, Sleep, UserEvent};
 
@@ -18,52 +19,33 @@ const MAX_ADDRESSES: usize = 1 << 16;
 /// Addresses of one kind, with their processes.
 pub(in crate::convert) type Addresses = BTreeSet<(i32, i64)>;
 
-/// Such addresses while they are gathered.
-#[derive(Debug, Default)]
-struct Gathered {
-    all: Addresses,
-    /// How many each process has.
-    counts: HashMap<i32, usize>,
-    /// The same by how many: the last is the process that has most.
-    most: BTreeSet<(usize, i32)>,
+/// Such addresses while they are gathered, by process.
+type Gathered = Fair<i32, i64>;
+
+fn gathered() -> Gathered {
+    Fair::new(MAX_ADDRESSES)
 }
 
-impl Gathered {
-    fn insert(&mut self, pid: i32, address: i64) {
-        if self.all.contains(&(pid, address)) {
-            return;
-        }
-        if self.all.len() >= MAX_ADDRESSES {
-            let own = self.counts.get(&pid).copied().unwrap_or(0);
-            let Some(&(_, largest)) = self.most.last().filter(|(most, _)| *most > own) else {
-                return;
-            };
-            let last = self.all.range((largest, i64::MIN)..=(largest, i64::MAX)).next_back();
-            if let Some(last) = last.copied() {
-                self.all.remove(&last);
-                self.recount(largest, |count| count - 1);
-            }
-        }
-        self.all.insert((pid, address));
-        self.recount(pid, |count| count + 1);
-    }
-
-    fn recount(&mut self, pid: i32, to: impl FnOnce(usize) -> usize) {
-        let count = self.counts.entry(pid).or_default();
-        self.most.remove(&(*count, pid));
-        *count = to(*count);
-        self.most.insert((*count, pid));
-    }
+fn whole(gathered: &Gathered) -> Addresses {
+    let of = |(pid, own)| std::iter::repeat(pid).zip(own);
+    gathered.all().flat_map(of).map(|(pid, &address)| (pid, address)).collect()
 }
 
 /// The return addresses, the locks and the functions of the events of a segment.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(in crate::convert) struct Seen {
     calls: Gathered,
     locks: Gathered,
     functions: Gathered,
     /// Process, lock and return address of late: most events repeat them.
     recent: [(i32, i64, i64); 32],
+}
+
+impl Default for Seen {
+    fn default() -> Seen {
+        let [calls, locks, functions] = [(); 3].map(|()| gathered());
+        Seen { calls, locks, functions, recent: Default::default() }
+    }
 }
 
 impl Seen {
@@ -88,7 +70,7 @@ impl Seen {
 
     /// Return addresses, locks, functions.
     pub(in crate::convert) fn into_addresses(self) -> [Addresses; 3] {
-        [self.calls.all, self.locks.all, self.functions.all]
+        [&self.calls, &self.locks, &self.functions].map(whole)
     }
 }
 
@@ -98,13 +80,13 @@ pub(in crate::convert) fn futexes(calls: &[FutexCall], sleeps: &[Sleep]) -> Addr
     let calls = calls.map(|call| (call.pid.0, call.address));
     let sleeps = sleeps.iter().filter(|sleep| sleep.is_at_futex());
     let sleeps = sleeps.filter_map(|sleep| Some((sleep.pid.0, sleep.argument[0]?)));
-    let (mut found, mut before) = (Gathered::default(), (0, 0));
+    let (mut found, mut before) = (gathered(), (0, 0));
     for at in calls.chain(sleeps) {
         if std::mem::replace(&mut before, at) != at {
             found.insert(at.0, at.1);
         }
     }
-    found.all
+    whole(&found)
 }
 
 #[cfg(test)]
@@ -139,7 +121,7 @@ mod tests {
 
     #[test]
     fn addresses_of_one_process_leave_those_of_others_their_names() {
-        let mut gathered = Gathered::default();
+        let mut gathered = super::gathered();
         let (few, many) = (3, MAX_ADDRESSES as i64 + 1000);
         for address in 0..many {
             gathered.insert(7, address);
@@ -148,10 +130,9 @@ mod tests {
             (0..few).for_each(|address| gathered.insert(pid, address));
         }
         (many..many + 10).for_each(|address| gathered.insert(7, address));
-        assert_eq!(gathered.all.len(), MAX_ADDRESSES);
-        let of = |pid| gathered.all.iter().filter(|(of, _)| *of == pid).count() as i64;
+        let all = whole(&gathered);
+        assert_eq!(all.len(), MAX_ADDRESSES);
+        let of = |pid| all.iter().filter(|(of, _)| *of == pid).count() as i64;
         assert_eq!((of(5), of(9), of(7)), (few, few, MAX_ADDRESSES as i64 - 2 * few));
-        let counted: usize = gathered.counts.values().sum();
-        assert_eq!((counted, gathered.most.len()), (MAX_ADDRESSES, 3));
     }
 }

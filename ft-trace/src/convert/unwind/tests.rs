@@ -55,7 +55,7 @@ impl Thread {
             ..self.chain
         };
         let rules = self.rules.iter().copied().collect();
-        let process = Process { text: Text(vec![TEXT]), rules };
+        let process = Process { text: Text(vec![TEXT]), user: None, rules };
         Unwinder { processes: [(7, process)].into() }.chain(&chain, &tail)
     }
 
@@ -266,18 +266,59 @@ fn addresses_beyond_those_that_are_asked_have_no_rule() {
     let mapping =
         Mapping { start: TEXT.0, end: TEXT.1, path: "/none".into(), ..Mapping::default() };
     registry.mappings.insert(Pid(7), vec![mapping]);
-    let asked = |left| {
-        let mut questions = Questions { left, ..Questions::new(&registry) };
+    let asked = |most| {
+        let mut questions = Questions { asked: Fair::new(most), ..Questions::new(&registry) };
         let stack = [0x1200_u64, 5, 0x1300, 0x1200, 0x9000];
         let tail: Vec<u8> = stack.iter().flat_map(|word| word.to_ne_bytes()).collect();
         let chain = Chain { tgid: 7, ip: 0x1100, sp: SP, stack: 40, ..Chain::default() };
         questions.chain(&chain, &tail);
-        let asked: Vec<u64> = questions.processes[&7].1.iter().copied().collect();
+        let asked = questions.asked.all().flat_map(|(_, asked)| asked);
+        let asked: Vec<u64> = asked.map(|&(_, address)| address).collect();
         let mut rules = Rules::default();
-        questions.answered(&mut rules);
+        let (_, warnings) = questions.answered(&mut rules);
+        assert_eq!(warnings.is_empty(), asked.len() == 3);
         assert_eq!(rules.known.len(), asked.len(), "what cannot be read is known, too");
         asked
     };
     assert_eq!(asked(MAX_ASKED_RULES), [0x1100, 0x11ff, 0x12ff]);
     assert_eq!(asked(2), [0x1100, 0x11ff]);
+}
+
+#[test]
+fn stacks_of_one_user_leave_those_of_others_their_rules() {
+    let dir = tempfile::tempdir().unwrap();
+    crate::convert::synthetic::registry(dir.path(), &[], true);
+    let mut registry = Registry::open(&crate::spool::Spool::of(dir.path())).unwrap();
+    for (pid, user) in [(7, 1), (8, 1), (9, 2)] {
+        let end = 0x1000_0000;
+        let mapping = Mapping { start: 0x1000, end, path: "/none".into(), ..Mapping::default() };
+        registry.mappings.insert(Pid(pid), vec![mapping]);
+        registry.users.entry(Pid(pid)).or_default().add(user, Some(1));
+    }
+    let mut questions = Questions { asked: Fair::new(100), ..Questions::new(&registry) };
+    let mut note = |tgid, stack: Vec<u64>| {
+        let tail: Vec<u8> = stack.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let stack = tail.len() as u64;
+        let chain = Chain { tgid, ip: 0x1100, sp: SP, stack, ..Chain::default() };
+        questions.chain(&chain, &tail);
+    };
+    for tgid in [7, 8] {
+        // Words that are never the same.
+        (0..10).for_each(|n| note(tgid, (0..20).map(|i| 0x2000 + 100 * n + 2 * i).collect()));
+    }
+    note(9, vec![0x1200, 5, 0x1300]);
+    note(7, (0..20).map(|i| 0x9000 + 2 * i).collect());
+    let of_other: Vec<_> = questions.asked.all().filter(|(user, _)| *user == Some(2)).collect();
+    assert_eq!(
+        of_other[0].1.iter().copied().collect::<Vec<_>>(),
+        [(9, 0x1100), (9, 0x11ff), (9, 0x12ff)]
+    );
+    let mut rules = Rules::default();
+    let (unwinder, warnings) = questions.answered(&mut rules);
+    assert_eq!(warnings, [Warning::Unwound { user: Some(1) }]);
+    assert_eq!([7, 9, 10].map(|process| unwinder.user(process)), [Some(1), Some(2), None]);
+    // Of one file, what is known for one user says nothing for another one.
+    let of = |user| rules.known.keys().filter(|(of, ..)| *of == Some(user)).count();
+    assert_eq!(of(2), 3);
+    assert!(rules.known.contains_key(&(Some(1), 0, 0x100)) && of(1) > 50);
 }
