@@ -395,8 +395,7 @@ pub fn open_no_link(path: &Path) -> io::Result<File> {
 
 /// Largest file that is read as a whole, bytes: what a trace says of itself takes some KB, or some MB with many thousand parts.
 ///
-/// Limit: the trace is refused, with the reason: none of ours is near; files of a process with more mounts have no
-/// names.
+/// Limit: the trace is refused, with the reason: none of ours is near.
 /// Shown by: `what_is_too_large_is_not_read`, `lies_about_one_trace_cost_no_other`,
 /// `what_cannot_be_read_is_named_with_its_remedy`, `what_a_column_says_to_take_of_memory_is_bounded`.
 pub const MAX_WHOLE_BYTES: u64 = 64 << 20;

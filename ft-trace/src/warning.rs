@@ -196,6 +196,12 @@ pub enum Warning {
         /// Why the first has none.
         reason: String,
     },
+    /// More is mounted than is read.
+    #[error(
+        "functions and variables have no names in processes that see more mounts than are read: which of their files a program of some user \
+         answers for is not known, so none is looked at; unmount what is not needed (/proc/PID/mountinfo lists it), and record again"
+    )]
+    Mounts,
     /// Stacks of a user's processes had more addresses than are looked up.
     #[error(
         "call chains of processes of {} end early, or go on by frame pointers alone: what lay on their stacks were more different addresses \

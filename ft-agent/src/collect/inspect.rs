@@ -318,7 +318,8 @@ impl Inspected {
         let (pid, user) = (self.pid, Some(self.user));
         let stat = discover::read(&format!("/proc/{pid}/stat"));
         let start_time = discover::start_time(&stat);
-        Some(Mappings { pid, ts: monotonic_ns(), user, start_time, mappings: told })
+        let (ts, has_too_many_mounts) = (monotonic_ns(), mounts.are_too_many());
+        Some(Mappings { pid, ts, user, start_time, has_too_many_mounts, mappings: told })
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {

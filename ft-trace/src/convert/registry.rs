@@ -37,6 +37,8 @@ pub(super) struct Registry {
     pub(super) refused: BTreeMap<(u32, String), Refused>,
     /// Rows of `names`.
     pub(super) names: Vec<NameRow>,
+    /// Files of processes were not looked at, for more is mounted than is read.
+    pub(super) has_too_many_mounts: bool,
     /// Entries of directories that were not valid.
     pub(super) malformed: u64,
     /// Where each text stands among the mappings of its process, by its hash, and how much is kept of them.
@@ -126,6 +128,7 @@ impl Registry {
             losses: Vec::new(),
             refused: BTreeMap::new(),
             names: Vec::new(),
+            has_too_many_mounts: false,
             malformed: 0,
             texts: HashMap::new(),
             hasher: RandomState::new(),
@@ -184,6 +187,7 @@ impl Registry {
         if let Some(user) = user {
             self.users.entry(pid).or_default().add(user, told.start_time);
         }
+        self.has_too_many_mounts |= told.has_too_many_mounts;
         let known = self.mappings.entry(pid).or_default();
         let texts = self.texts.entry(pid).or_default();
         for mapping in told.mappings {
@@ -409,6 +413,17 @@ mod tests {
         mapped(&mut registry, 1, vec![gone(2), at(3), at(1), gone(3)]);
         assert_eq!(registry.mappings[&Pid(1)], [at(1), gone(2), gone(3)]);
         assert!(registry.refused.is_empty());
+    }
+
+    #[test]
+    fn a_process_whose_mounts_are_too_many_is_remembered() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut registry = registry(dir.path());
+        for has_too_many_mounts in [false, true, false] {
+            let before = registry.has_too_many_mounts;
+            registry.mapped(Mappings { has_too_many_mounts, ..Mappings::default() });
+            assert_eq!(registry.has_too_many_mounts, before | has_too_many_mounts);
+        }
     }
 
     #[test]

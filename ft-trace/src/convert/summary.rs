@@ -85,6 +85,9 @@ pub(super) fn write(
     meta.warnings.extend(Warning::of_start(&meta.start));
     meta.warnings.extend(untraced(registry, ledgers));
     meta.warnings.extend(in_files.warnings());
+    if registry.has_too_many_mounts && !meta.warnings.contains(&Warning::Mounts) {
+        meta.warnings.push(Warning::Mounts);
+    }
     meta.warnings.extend(formats(registry.sites()));
     let path = spool.registry();
     let damages = gaps.iter().map(|gap| (gap.offset, gap.bytes, &gap.reason));
@@ -97,7 +100,9 @@ pub(super) fn write(
     let refused = registry.refused.values().cloned();
     meta.warnings.extend(refused.map(Warning::Refused));
     let rings = registry.processes.iter().map(|process| (process.pid, process.ring_slots));
-    meta.warnings.extend(warnings(&meta, ledgers, &rings.collect()));
+    let mut of_segments = warnings(&meta, ledgers, &rings.collect());
+    of_segments.retain(|warning| !meta.warnings.contains(warning));
+    meta.warnings.extend(of_segments);
     views::write(trace, &meta, &Results::default(), &sites)?;
     finish(trace, &meta, synced)?;
     Ok(meta)

@@ -41,6 +41,9 @@ pub struct Mappings {
     /// When it began, ticks since the boot, where that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start_time: Option<u64>,
+    /// More is mounted than is read, so its files were not looked at.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub has_too_many_mounts: bool,
     /// Mappings of files that may be executed, and of the vDSO, by address.
     pub mappings: Vec<Mapping>,
 }

@@ -110,7 +110,7 @@ mod tests {
         let mapping = |start| Mapping { start, path: "/a".into(), ..Mapping::default() };
         let (user, start_time) = (Some(7), Some(start_time));
         let mappings = starts.map(mapping).collect();
-        Mappings { pid, ts: 1, user, start_time, mappings }
+        Mappings { pid, ts: 1, user, start_time, mappings, ..Mappings::default() }
     }
 
     fn tell(told: &mut Told, mut found: Mappings) -> (usize, bool, bool) {

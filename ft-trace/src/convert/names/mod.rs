@@ -328,11 +328,14 @@ impl<'r> Names<'r> {
 
     /// Whose files have no names, and why.
     pub(super) fn warnings(&self) -> impl Iterator<Item = Warning> {
-        self.lost.iter().filter_map(|(&(user, owner), lost)| {
+        let mut mounts = self.theirs.values().chain([&self.ours]);
+        let mounts = mounts.any(Mounts::are_too_many).then_some(Warning::Mounts);
+        let lost = self.lost.iter().filter_map(|(&(user, owner), lost)| {
             let (file, why) = lost.first_key_value()?;
             let (file, files, reason) = (file.clone(), lost.len() as u64, why.reason().into());
             Some(Warning::NoNames { owner, user, file, files, reason })
-        })
+        });
+        lost.chain(mounts)
     }
 }
 
