@@ -334,8 +334,8 @@ fn tracers(maps: &str) -> Option<impl Iterator<Item = u64>> {
     is_whole.then(|| discover::tracers(maps))
 }
 
-/// Build id, and address of the byte at an offset, by file and offset.
-type OfFiles = HashMap<(FileKey, u64), (String, Option<u64>)>;
+/// Build id, and address of the first byte, by file, and by the offset and the bytes of a mapping, on which the address depends.
+type OfFiles = HashMap<(FileKey, u64, u64), (String, Option<u64>)>;
 
 /// What files said that were read, for all processes.
 #[derive(Debug, Default)]
@@ -346,7 +346,8 @@ impl BuildIds {
     fn tell(&self, pid: i32, mapping: &mut Mapping, mounts: &Mounts) {
         let Some(file) = ForeignFile::mapped(pid, mapping, mounts) else { return };
         mapping.file = file.facts().map(|facts| facts.key);
-        let key = mapping.file.map(|key| (key, mapping.offset));
+        let bytes = mapping.end.saturating_sub(mapping.start);
+        let key = mapping.file.map(|key| (key, mapping.offset, bytes));
         let known = key.and_then(|key| self.known().get(&key).cloned());
         let said = known.unwrap_or_else(|| {
             let said = build_id::of_mapped(&file, mapping);

@@ -101,6 +101,40 @@ fn a_program_whose_file_is_gone_or_replaced_keeps_its_build_id() {
     }
 }
 
+/// Who maps the same file otherwise changes nothing of what is said about the others.
+#[test]
+fn what_a_file_says_of_a_mapping_is_said_of_that_mapping_alone() {
+    // Of two segments the first one fills most of the page in which it begins, and the second one most of all.
+    let mut file = vec![0; 0x8000];
+    file[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
+    file[32..40].copy_from_slice(&64_u64.to_le_bytes());
+    file[54..58].copy_from_slice(&[56, 0, 2, 0]);
+    for (at, offset, bytes) in [(64, 0x1000_u64, 0xa00_u64), (120, 0x1a00, 0x5000)] {
+        file[at] = 1;
+        file[at + 8..at + 16].copy_from_slice(&offset.to_le_bytes());
+        let address = offset + 0x10_0000 * bytes;
+        file[at + 16..at + 24].copy_from_slice(&address.to_le_bytes());
+        file[at + 32..at + 40].copy_from_slice(&bytes.to_le_bytes());
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("program");
+    std::fs::write(&path, file).unwrap();
+    let (pid, mounts) = (std::process::id() as i32, Mounts::own());
+    let tell = |files: &BuildIds, bytes: u64| {
+        let (path, start) = (path.to_str().unwrap().to_owned(), 0x1000);
+        let (end, offset) = (start + bytes, 0x1000);
+        let mut mapping = Mapping { start, end, offset, path, ..Mapping::default() };
+        files.tell(pid, &mut mapping, &mounts);
+        mapping.address
+    };
+    let alone = [0x1000, 0x6000].map(|bytes| tell(&BuildIds::default(), bytes));
+    assert!(alone[0].is_some() && alone[1].is_some() && alone[0] != alone[1]);
+    let files = BuildIds::default();
+    let told = [0x1000, 0x6000, 0x1000].map(|bytes| tell(&files, bytes));
+    assert_eq!(told, [alone[0], alone[1], alone[0]]);
+    assert_eq!(files.known().len(), 2, "it is read once for each");
+}
+
 #[test]
 fn one_at_a_time() {
     let subject = own();
