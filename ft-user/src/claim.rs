@@ -21,7 +21,7 @@ use crate::layout::{RingControl, ring_state};
 use crate::memfd::Memfd;
 use crate::ring::Ring;
 use crate::thread::{self, Claim};
-use crate::{InitError, counters, handover, kernel, mapped, process, tsc};
+use crate::{InitError, at_fork, counters, handover, kernel, mapped, process, tsc};
 
 /// The pthread key whose destructor ends a thread's claim, plus one; 0 before the start.
 static EXIT_KEY: AtomicU32 = AtomicU32::new(0);
@@ -176,6 +176,8 @@ unsafe extern "C" fn thread_exit(ring: *mut libc::c_void) {
     let _blocked = SignalsBlocked::new();
     // Events of later destructors, and of signal handlers from here on, go to the shared ring.
     thread::clear(Claim::Over);
+    // Of a thread that ends within a fork handler, before it has forked.
+    let _ = at_fork::give_up();
     counters::close();
     // SAFETY: the key's value is what `claim_ring` has set: a ring that stays mapped.
     let ring = unsafe { &*ring.cast::<RingControl>() };

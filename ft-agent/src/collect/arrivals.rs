@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use tokio::runtime::Handle;
 
+use super::discover::{parent, processes, read};
 use super::fair_queue::FairQueue;
 use super::inspect::{BuildIds, Found, Inspected};
 use super::rates::Rates;
@@ -45,6 +46,8 @@ pub enum Arrival {
     },
     /// Where a process of which addresses were recorded has its program text.
     Located(Mappings),
+    /// All processes that there are, each with its parent.
+    Parents(Vec<(i32, i32)>),
 }
 
 /// What the registration server and the collecting thread share.
@@ -128,6 +131,16 @@ impl Intake {
                     intake.push(subject.user(), Arrival::Located(mappings));
                 }
             })
+    }
+
+    /// Has all processes looked at aside: who is whose child arrives.
+    pub fn look_for_parents(self: &Arc<Intake>) {
+        let (intake, own) = (self.clone(), rustix::process::getuid().as_raw());
+        self.looks.give(own, move || {
+            let parent = |pid| parent(&read(&format!("/proc/{pid}/stat")));
+            let all = processes().filter_map(|pid| Some((pid, parent(pid)?)));
+            intake.push(own, Arrival::Parents(all.collect()));
+        });
     }
 
     /// Looks up where a process of this user has its program text, as [`Intake::locate`] does, for a look that was not waited

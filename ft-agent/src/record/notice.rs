@@ -48,6 +48,16 @@ pub enum Notice {
         /// Numbers and names of those others.
         who: Vec<(i32, String)>,
     },
+    /// The kernel did not run the program that follows forks.
+    #[error(
+        "what these did at first is missing, for the kernel did not run the program that follows who is started: {}; they are recorded \
+         from now on",
+        processes(who)
+    )]
+    Overlooked {
+        /// Numbers and names.
+        who: Vec<(i32, String)>,
+    },
     /// It begins later than `--start-at` said.
     #[error(
         "the recording began {} later than was asked for, for it was not ready by then; name a time further ahead, or \

@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::Collector;
+use crate::collect::kernel::{KernelLoss, LossCause};
 use crate::record::notice::Notice;
 use ft_trace::spool::WriteError;
 use ft_trace::spool::frame::{Frame, Loss, kernel_record_len};
@@ -70,6 +71,13 @@ impl Collector {
                 return Ok(());
             }
         };
+        let is_skipped_fork = |loss: &KernelLoss| {
+            loss.program == "sched_process_fork" && loss.cause == LossCause::Skipped
+        };
+        if self.scope.follows() && losses.iter().any(is_skipped_fork) {
+            // Whoever was started then is not observed, nor what it starts.
+            self.intake.look_for_parents();
+        }
         for loss in losses {
             self.counters.lost_kernel.fetch_add(loss.count, Relaxed);
             self.writer.push(&Frame::Loss(Loss {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
+use super::scope::overlooked;
 use super::told::New;
 use super::{Attached, Collector, Recorded, Scope};
 use crate::clock::{monotonic_ns, read_tsc};
@@ -18,7 +19,7 @@ use crate::collect::user::{Since, Source};
 use crate::control::registration::{self, Registration};
 use crate::control::socket::Answer;
 use crate::record::RecordError;
-use crate::record::notice::Notice;
+use crate::record::notice::{Notice, SHOWN};
 use ft_trace::spool::WriteError;
 use ft_trace::spool::frame::{Frame, Process, Refused, Thread};
 use ft_trace::spool::mapping::{Mappings, TOO_MANY};
@@ -145,6 +146,7 @@ impl Collector {
                 Arrival::Registration(registration) => self.register(registration)?,
                 Arrival::Found { source, found } => self.found(source, found)?,
                 Arrival::Located(mappings) => self.tell_mappings(mappings)?,
+                Arrival::Parents(all) => self.observe_overlooked(&all),
             }
             if Instant::now() >= until {
                 return Ok(true);
@@ -362,6 +364,21 @@ impl Collector {
             }
         }
         Ok(())
+    }
+
+    /// Records from now on what was started while the kernel did not say so.
+    fn observe_overlooked(&mut self, all: &[(i32, i32)]) {
+        let overlooked = overlooked(all, |pid| self.observes(pid));
+        overlooked.iter().for_each(|pid| self.observe(*pid));
+        // Names are asked of as many as are shown: there may be very many.
+        let name = |(n, pid): (usize, i32)| {
+            let name = if n < SHOWN { discover::comm(pid, pid) } else { None };
+            (pid, name.unwrap_or_default())
+        };
+        let who: Vec<_> = overlooked.into_iter().enumerate().map(name).collect();
+        if !who.is_empty() {
+            self.notice(Notice::Overlooked { who });
+        }
     }
 
     fn observe(&mut self, pid: i32) {

@@ -5,7 +5,7 @@
 //! they descend from those that are recorded, since it follows each fork; without it, `/proc` does, as long as no process between the two
 //! has ended.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use crate::collect::cgroup::Cgroup;
 use crate::collect::discover::{parent, read};
@@ -63,6 +63,11 @@ impl Scope {
         }
     }
 
+    /// Whether what a recorded process starts is recorded because of that.
+    pub(super) fn follows(&self) -> bool {
+        matches!(self, Scope::Below { alone: false, .. })
+    }
+
     /// Whether it is recorded. One that nobody has named is added to `strangers`, also where it is.
     pub(super) fn takes(
         &self,
@@ -115,6 +120,18 @@ fn descends(pid: i32, roots: &[i32], parent: impl Fn(i32) -> Option<i32>) -> boo
     line.any(|pid| roots.contains(&pid))
 }
 
+/// Those of these processes, each with its parent, that descend from one that is observed and are not observed.
+pub(super) fn overlooked(all: &[(i32, i32)], is_observed: impl Fn(i32) -> bool) -> Vec<i32> {
+    let parents: HashMap<i32, i32> = all.iter().copied().collect();
+    let is_below = |pid: i32| {
+        let above =
+            std::iter::successors(parents.get(&pid).copied(), |pid| parents.get(pid).copied());
+        above.take(MAX_GENERATIONS).any(&is_observed)
+    };
+    let others = all.iter().map(|(pid, _)| *pid).filter(|pid| !is_observed(*pid));
+    others.filter(|pid| is_below(*pid)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,6 +152,15 @@ mod tests {
         assert!(!descends(7, &[10], parent), "it ends");
         let is_named = |pid| is_named(pid, &[10, 7], parent);
         assert_eq!([7, 20, 30].map(is_named), [true, true, false], "named, the command, its child");
+    }
+
+    #[test]
+    fn whoever_descends_from_one_that_is_observed_and_is_not_is_found() {
+        let all = [(1, 0), (10, 1), (20, 10), (30, 20), (31, 20), (40, 1), (7, 8), (8, 7)];
+        let find = |observed: &[i32]| overlooked(&all, |pid| observed.contains(&pid));
+        assert_eq!(find(&[10]), [20, 30, 31]);
+        assert_eq!(find(&[10, 20, 30]), [31]);
+        assert!(find(&[30, 40]).is_empty() && find(&[]).is_empty());
     }
 
     #[test]
