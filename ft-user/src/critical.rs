@@ -2,13 +2,10 @@
 //!
 //! None of this is on the event path: the lock serves `init`, `enable` and fork.
 
-use core::mem::{ManuallyDrop, MaybeUninit};
+use core::mem::ManuallyDrop;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 
 use crate::kernel;
-
-/// All signals.
-static EVERY: [u64; size_of::<libc::sigset_t>() / 8] = [u64::MAX; size_of::<libc::sigset_t>() / 8];
 
 /// Signals that an instruction brings upon its own thread: where one is blocked, the kernel kills.
 const FAULTS: [libc::c_int; 6] =
@@ -25,11 +22,13 @@ pub(crate) fn unblock(mask: u64) {
     change_mask(mask);
 }
 
+/// The same; the mask of before. Of the signals that the C library keeps for itself it blocks none.
 fn change_mask(mask: u64) -> u64 {
-    let mut set = [0u64; EVERY.len()];
+    const WORDS: usize = size_of::<libc::sigset_t>() / 8;
+    let (mut set, mut before) = ([0u64; WORDS], [0u64; WORDS]);
     set[0] = mask;
-    let mut before = [0u64; EVERY.len()];
-    // SAFETY: both are as large as the C library's sets, of which the first word has all signals that there are.
+    // SAFETY: both are as large as the C library's sets, of which the first word has all signals that there are; the call cannot fail
+    // with valid arguments.
     unsafe {
         libc::pthread_sigmask(libc::SIG_SETMASK, set.as_ptr().cast(), before.as_mut_ptr().cast());
     }
@@ -37,25 +36,17 @@ fn change_mask(mask: u64) -> u64 {
 }
 
 /// All signals of this thread are blocked while this lives.
-pub(crate) struct SignalsBlocked(libc::sigset_t);
+pub(crate) struct SignalsBlocked(u64);
 
 impl SignalsBlocked {
     pub(crate) fn new() -> Self {
-        let mut before = MaybeUninit::uninit();
-        // Of those that the C library keeps for itself it blocks none.
-        // SAFETY: both sets are initialised before they are read; the call cannot fail with valid
-        // arguments.
-        unsafe {
-            libc::pthread_sigmask(libc::SIG_SETMASK, EVERY.as_ptr().cast(), before.as_mut_ptr());
-            SignalsBlocked(before.assume_init())
-        }
+        SignalsBlocked(change_mask(u64::MAX))
     }
 }
 
 impl Drop for SignalsBlocked {
     fn drop(&mut self) {
-        // SAFETY: the set is that of before.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.0, core::ptr::null_mut()) };
+        unblock(self.0);
     }
 }
 
@@ -129,7 +120,9 @@ impl Lock {
                 FREE => return,
                 LENT | LENT_WAITED_FOR if may_take => return,
                 LENT | LENT_WAITED_FOR => is_late |= self.futex_wait(next, Some(&LENT_FOR)),
-                _ => drop(self.futex_wait(next, None)),
+                _ => {
+                    self.futex_wait(next, None);
+                }
             }
         }
     }

@@ -6,6 +6,7 @@ use core::sync::atomic::{
 };
 use core::time::Duration;
 
+use crate::at_fork::AtFork;
 use crate::critical::{Held, Lock};
 use crate::described::DESCRIBED;
 use crate::descriptor::OfMemfd;
@@ -21,8 +22,6 @@ use crate::{
     Agent, Config, InitError, Status, Tsc, claim, config, enable, fork, glob, intern, lease,
     mapped, publish, register, site, tsc,
 };
-
-use crate::at_fork::AtFork;
 
 pub(crate) use crate::claim::claim_ring;
 
@@ -226,20 +225,20 @@ pub(crate) unsafe fn begin_child(
     let own = NonNull::new(at_fork.own.cast_mut());
     claim::begin_child();
     // SAFETY: as the caller says, and what may be in use stays mapped; `own` is mapped here, with as many slots.
-    let goes_on = unsafe {
+    unsafe {
         mapped::forget(&old, own);
-        let inherit = |(new, file, _): &(Memfd, OfMemfd, _)| {
-            inherit(new, file, own?, at_fork, counting).then_some(())
+        let goes_on = match (own, &new) {
+            (None, _) => true,
+            (Some(own), Some((new, file, _))) => inherit(new, file, own, at_fork, counting),
+            (Some(_), None) => false,
         };
-        let goes_on = new.as_ref().and_then(inherit).is_some();
-        if let (Some(own), false) = (own, goes_on) {
-            claim::disown();
-            mapped::abandon_ring(&old, own);
+        match own {
+            Some(own) if !goes_on => {
+                claim::disown();
+                mapped::abandon_ring(&old, own);
+            }
+            _ => at_fork.go_on(),
         }
-        goes_on || own.is_none()
-    };
-    if goes_on {
-        at_fork.go_on();
     }
     if let Some(parents) = parents {
         parents.close();
