@@ -88,7 +88,7 @@ impl Before {
     pub(super) fn look() -> io::Result<Before> {
         let ends = signal(SignalKind::child())?;
         set_child_subreaper(Some(getpid()))?;
-        let those = below(own(), Member::all()).iter().map(Member::key).collect();
+        let those = below(&[own()], Member::all()).iter().map(Member::key).collect();
         Ok(Before { those, ends, _reaper: Reaper })
     }
 
@@ -139,7 +139,7 @@ impl Of {
                 !self.before.contains(&member.key())
                     && !workers.contains(&member.pid.unsigned_abs())
             };
-            let mut found = below(own(), Member::all());
+            let mut found = below(&[own()], Member::all());
             found.retain(is_its);
             for member in found.iter().filter(|m| m.is_over && m.pid != self.command) {
                 // Those of another parent are refused.
@@ -184,13 +184,14 @@ fn own() -> i32 {
     getpid().as_raw_nonzero().get()
 }
 
-/// All of these that have the process among their ancestors.
-fn below(pid: i32, all: Vec<Member>) -> Vec<Member> {
+/// All of these that have one of the processes among their ancestors, each once.
+fn below(processes: &[i32], all: Vec<Member>) -> Vec<Member> {
     let mut children: HashMap<i32, Vec<Member>> = HashMap::new();
     for member in all {
         children.entry(member.parent).or_default().push(member);
     }
-    let mut found = children.remove(&pid).unwrap_or_default();
+    let own = processes.iter().filter_map(|pid| children.remove(pid));
+    let mut found: Vec<Member> = own.flatten().collect();
     let mut at = 0;
     while let Some(member) = found.get(at) {
         let more = children.remove(&member.pid).unwrap_or_default();
@@ -205,15 +206,15 @@ pub(super) fn older(named: &[i32]) -> Vec<(i32, String)> {
     if named.is_empty() {
         return Vec::new();
     }
-    older_but(own(), named, &Member::all())
+    older_but(own(), named, Member::all())
 }
 
 /// The same, without this program and its children, which may be among them.
-fn older_but(own: i32, named: &[i32], all: &[Member]) -> Vec<(i32, String)> {
-    let ours: Vec<i32> = below(own, all.to_vec()).iter().map(|member| member.pid).collect();
-    let is_meant = |pid: &i32| *pid != own && !ours.contains(pid) && !named.contains(pid);
-    let below = named.iter().flat_map(|pid| below(*pid, all.to_vec()));
-    let alive = below.filter(|member| !member.is_over && is_meant(&member.pid));
+fn older_but(own: i32, named: &[i32], all: Vec<Member>) -> Vec<(i32, String)> {
+    let mut others: HashSet<i32> = named.iter().copied().chain([own]).collect();
+    others.extend(below(&[own], all.clone()).iter().map(|member| member.pid));
+    let below = below(named, all).into_iter();
+    let alive = below.filter(|member| !member.is_over && !others.contains(&member.pid));
     let found: BTreeMap<i32, String> = alive.map(|member| (member.pid, member.comm)).collect();
     found.into_iter().collect()
 }
@@ -276,7 +277,7 @@ mod tests {
         let all = Member::all();
         child.kill().and_then(|()| child.wait()).unwrap();
         let has = |this: i32, named: &[i32]| {
-            older_but(this, named, &all).iter().any(|(found, _)| *found == pid)
+            older_but(this, named, all.clone()).iter().any(|(found, _)| *found == pid)
         };
         // As if this program were another one, and as it is.
         assert_eq!(

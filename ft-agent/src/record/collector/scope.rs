@@ -88,7 +88,8 @@ impl Scope {
                     false => {
                         registration.door == Door::Command
                             || identity.has_number()
-                                && (is_observed() || descends(pid, roots, above))
+                                && (is_observed()
+                                    || descends(pid, |pid| roots.contains(&pid), above))
                     }
                 };
                 if !is_own {
@@ -114,22 +115,18 @@ fn is_named(pid: i32, roots: &[i32], parent: impl Fn(i32) -> Option<i32>) -> boo
     roots.contains(&pid) || parent(pid).is_some_and(|parent| roots.first() == Some(&parent))
 }
 
-/// Whether a process is one of `roots`, or has one among its ancestors.
-fn descends(pid: i32, roots: &[i32], parent: impl Fn(i32) -> Option<i32>) -> bool {
+/// Whether a process is a root, or has one among its ancestors.
+fn descends(pid: i32, is_root: impl Fn(i32) -> bool, parent: impl Fn(i32) -> Option<i32>) -> bool {
     let mut line = std::iter::successors(Some(pid), |pid| parent(*pid)).take(MAX_GENERATIONS);
-    line.any(|pid| roots.contains(&pid))
+    line.any(is_root)
 }
 
 /// Those of these processes, each with its parent, that descend from one that is observed and are not observed.
 pub(super) fn overlooked(all: &[(i32, i32)], is_observed: impl Fn(i32) -> bool) -> Vec<i32> {
     let parents: HashMap<i32, i32> = all.iter().copied().collect();
-    let is_below = |pid: i32| {
-        let above =
-            std::iter::successors(parents.get(&pid).copied(), |pid| parents.get(pid).copied());
-        above.take(MAX_GENERATIONS).any(&is_observed)
-    };
+    let parent = |pid| parents.get(&pid).copied();
     let others = all.iter().map(|(pid, _)| *pid).filter(|pid| !is_observed(*pid));
-    others.filter(|pid| is_below(*pid)).collect()
+    others.filter(|pid| descends(*pid, &is_observed, parent)).collect()
 }
 
 #[cfg(test)]
@@ -147,9 +144,10 @@ mod tests {
             8 => Some(7),
             _ => None,
         };
-        assert!(descends(30, &[10], parent) && descends(30, &[30], parent));
-        assert!(!descends(20, &[30], parent), "a parent is no child");
-        assert!(!descends(7, &[10], parent), "it ends");
+        let descends = |pid, root| descends(pid, |pid| pid == root, parent);
+        assert!(descends(30, 10) && descends(30, 30));
+        assert!(!descends(20, 30), "a parent is no child");
+        assert!(!descends(7, 10), "it ends");
         let is_named = |pid| is_named(pid, &[10, 7], parent);
         assert_eq!([7, 20, 30].map(is_named), [true, true, false], "named, the command, its child");
     }
