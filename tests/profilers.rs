@@ -7,6 +7,7 @@ mod c;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 use c::{Link, build, run};
 use ft_tests::built::preload;
@@ -32,7 +33,13 @@ struct Traced {
 
 impl Traced {
     /// One with events of all kinds, and one with calls of all kinds of locks. Both are loaded where their files say.
-    fn all() -> [Traced; 2] {
+    fn all() -> &'static [Traced; 2] {
+        static ALL: OnceLock<[Traced; 2]> = OnceLock::new();
+        // Each test wants them, and one that is being compiled cannot be run.
+        ALL.get_or_init(Traced::compile)
+    }
+
+    fn compile() -> [Traced; 2] {
         let flags = ["-std=gnu11", "-O2", "-no-pie"];
         let embedding = build("cc", &flags, &["tests/c/stepped.c"], Link::Static, "embedding");
         let locking = embedding.with_file_name("locking");
@@ -113,7 +120,7 @@ fn gperftools_finds_main() {
                 }
             }
             let of = if is_on { "gperftools, on" } else { "gperftools, off" };
-            judge(of, &traced, samples, without);
+            judge(of, traced, samples, without);
         }
     }
 }
@@ -150,6 +157,6 @@ fn perf_finds_main_by_dwarf() {
         let samples = text.split("\n\n").skip_while(|sample| !has_main(sample)).filter(is_ours);
         let (with, without): (Vec<_>, Vec<_>) = samples.partition(has_main);
         let (samples, without) = (with.len() + without.len(), without.len());
-        judge("perf", &traced, samples, without);
+        judge("perf", traced, samples, without);
     }
 }
