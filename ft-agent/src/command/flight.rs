@@ -28,8 +28,9 @@ pub(crate) struct FlightArgs {
 
     /// Take a snapshot when an interval is too long: 'hold > 1ms', 'blocked rt-loop > 2ms'.
     ///
-    /// Of locks: hold, wait; of threads: dispatch (woken, and no CPU yet), preempted, blocked, gap. A name or a glob of
-    /// locks or threads may follow. May be given more than once. The snapshot is taken an eighth of the window later.
+    /// Of locks: hold, wait; of threads: dispatch (woken, and no CPU yet), preempted, blocked, gap, missed (a cycle of a
+    /// periodic thread, and its deadline). A name or a glob of locks or threads may follow. May be given more than once.
+    /// The snapshot is taken an eighth of the window later.
     #[arg(long, value_name = "TRIGGER", requires = "flight_recorder")]
     when: Vec<Trigger>,
 

@@ -7,9 +7,9 @@ use std::collections::{HashMap, HashSet};
 
 use ft_trace::event::Event;
 use ft_trace::ids::{Nanos, Pid, ThreadKey};
-use ft_trace::tables::{LossOrigin, SchedSwitch, ThreadRow};
+use ft_trace::tables::{SchedSwitch, ThreadRow};
 
-use super::trigger::Interval;
+use super::trigger::{Interval, ThreadInterval, may_be_switches};
 
 /// Threads that are followed at once, of those that a trigger names.
 ///
@@ -17,26 +17,12 @@ use super::trigger::Interval;
 /// Shown by: no figure: only which snapshots are taken.
 const MAX_AWAY: usize = 1 << 16;
 
-/// A time without a CPU that is over.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Absence {
-    /// [`Interval::Preempted`] or [`Interval::Blocked`].
-    pub(super) kind: Interval,
-    /// When it began.
-    pub(super) ts: Nanos,
-    /// Its length, ns.
-    pub(super) dur: i64,
-    pub(super) thread: ThreadKey,
-    /// The name of the thread when it left.
-    pub(super) comm: String,
-}
-
 /// Threads off the CPU.
 #[derive(Debug, Default)]
 pub(super) struct Away {
     /// Processes that are recorded.
     observed: HashSet<Pid>,
-    left: HashMap<ThreadKey, Absence>,
+    left: HashMap<ThreadKey, ThreadInterval>,
 }
 
 impl Away {
@@ -51,7 +37,7 @@ impl Away {
         &mut self,
         event: &Event,
         is_asked: impl Fn(&str) -> bool,
-    ) -> Option<Absence> {
+    ) -> Option<ThreadInterval> {
         match event {
             Event::Switch(switch) => {
                 // Whoever is preempted has a CPU again. A sleeper's waking is missing: when it was woken is not known.
@@ -67,9 +53,7 @@ impl Away {
                 over(self.left.remove(&thread).filter(|_| sleeps), waking.ts)
             }
             Event::Loss(loss) => {
-                let may_be_switches =
-                    [LossOrigin::Kernel, LossOrigin::KernelSkipped, LossOrigin::Agent];
-                if may_be_switches.contains(&loss.origin) {
+                if may_be_switches(loss.origin) {
                     self.left.clear();
                 }
                 None
@@ -91,12 +75,12 @@ impl Away {
             false => Interval::Blocked,
         };
         let comm = switch.prev_comm.to_string();
-        self.left.insert(thread, Absence { kind, ts, dur: 0, thread, comm });
+        self.left.insert(thread, ThreadInterval { kind, ts, dur: 0, thread, comm });
     }
 }
 
-fn over(absence: Option<Absence>, now: Nanos) -> Option<Absence> {
-    absence.map(|absence| Absence { dur: now.0 - absence.ts.0, ..absence })
+fn over(absence: Option<ThreadInterval>, now: Nanos) -> Option<ThreadInterval> {
+    absence.map(|absence| ThreadInterval { dur: now.0 - absence.ts.0, ..absence })
 }
 
 #[cfg(test)]
@@ -105,7 +89,7 @@ mod tests {
 
     use super::*;
 
-    /// Absences that end in a timeline, in words.
+    /// ThreadIntervals that end in a timeline, in words.
     fn found(of: &str, timeline: &str) -> Vec<String> {
         let mut away = Away::default();
         away.learn(&timeline::threads());

@@ -19,6 +19,7 @@
 //! window; plus the snapshots, of which triggers take a limited number.
 
 mod away;
+mod cycles;
 mod makers;
 mod rolling;
 mod snapshot;

@@ -5,9 +5,9 @@ use std::str::FromStr;
 
 use ft_analysis::Rows;
 use ft_report::units;
+use ft_trace::ids::{Nanos, ThreadKey};
+use ft_trace::tables::LossOrigin;
 use ft_user::glob;
-
-use super::away::Absence;
 
 /// Kind of interval that a trigger looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,25 +22,52 @@ pub enum Interval {
     Preempted,
     /// A thread slept.
     Blocked,
+    /// A cycle of a periodic thread took longer than its deadline.
+    Missed,
     /// A polling thread did not run.
     Gap,
 }
 
 /// The words for them.
-const WORDS: [(&str, Interval); 6] = [
+const WORDS: [(&str, Interval); 7] = [
     ("hold", Interval::Hold),
     ("wait", Interval::Wait),
     ("dispatch", Interval::Dispatch),
     ("preempted", Interval::Preempted),
     ("blocked", Interval::Blocked),
+    ("missed", Interval::Missed),
     ("gap", Interval::Gap),
 ];
 
 impl Interval {
     /// Only the kernel's switches show it.
     pub fn is_of_kernel(self) -> bool {
-        matches!(self, Interval::Dispatch | Interval::Preempted | Interval::Blocked)
+        self == Interval::Dispatch || self.is_of_thread()
     }
+
+    /// It is found in the kernel's events, not in the rows of an analysis.
+    fn is_of_thread(self) -> bool {
+        matches!(self, Interval::Preempted | Interval::Blocked | Interval::Missed)
+    }
+}
+
+/// An interval of one thread that is over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ThreadInterval {
+    /// [`Interval::Preempted`], [`Interval::Blocked`] or [`Interval::Missed`].
+    pub(super) kind: Interval,
+    /// When it began.
+    pub(super) ts: Nanos,
+    /// Its length, ns.
+    pub(super) dur: i64,
+    pub(super) thread: ThreadKey,
+    /// The name of the thread when it left its CPU.
+    pub(super) comm: String,
+}
+
+/// Whether records of the kernel's switches may be among what such a loss took.
+pub(super) fn may_be_switches(origin: LossOrigin) -> bool {
+    matches!(origin, LossOrigin::Kernel | LossOrigin::KernelSkipped | LossOrigin::Agent)
 }
 
 /// A snapshot is taken when such an interval is longer than this.
@@ -73,7 +100,7 @@ pub struct Hit {
 
 impl Trigger {
     /// The longest interval of what is over that is too long.
-    pub(super) fn find(&self, rows: &Rows, away: &[Absence]) -> Option<Hit> {
+    pub(super) fn find(&self, rows: &Rows, of_threads: &[ThreadInterval]) -> Option<Hit> {
         let hit = |ts, dur_ns, tid, what: &str| Hit {
             trigger: self.text.clone(),
             ts,
@@ -93,19 +120,19 @@ impl Trigger {
             Interval::Wait => longest!(rows.lock_waits, lock_name),
             Interval::Dispatch => longest!(rows.dispatch_latency, comm),
             Interval::Gap => longest!(rows.gaps, comm),
-            Interval::Preempted | Interval::Blocked => {
-                let of =
-                    |absence: &&Absence| absence.kind == self.interval && self.is_of(&absence.comm);
-                let absence = away.iter().filter(of).max_by_key(|absence| absence.dur)?;
-                hit(absence.ts.0, absence.dur, absence.thread.tid.0, &absence.comm)
+            Interval::Preempted | Interval::Blocked | Interval::Missed => {
+                let of = |it: &&ThreadInterval| it.kind == self.interval && self.is_of(&it.comm);
+                let it = of_threads.iter().filter(of).max_by_key(|it| it.dur)?;
+                hit(it.ts.0, it.dur, it.thread.tid.0, &it.comm)
             }
         };
         (longest.dur_ns > self.above_ns).then_some(longest)
     }
 
-    /// Asks for times without a CPU of a thread of this name.
-    pub(super) fn asks_for_absence(&self, comm: &str) -> bool {
-        matches!(self.interval, Interval::Preempted | Interval::Blocked) && self.is_of(comm)
+    /// Asks for such intervals of a thread of this name: what is no cycle is off the CPU.
+    pub(super) fn asks_for(&self, cycles: bool, comm: &str) -> bool {
+        let is_cycle = self.interval == Interval::Missed;
+        self.interval.is_of_thread() && is_cycle == cycles && self.is_of(comm)
     }
 
     fn is_of(&self, name: &str) -> bool {
@@ -134,9 +161,9 @@ impl FromStr for Trigger {
             return Err(format!("'{word}' is none of {known}; {form}"));
         };
         let (interval, of) = (*interval, of.trim().to_owned());
-        // Most threads sleep most of the time.
-        if interval == Interval::Blocked && of == "*" {
-            return Err(format!("'blocked' needs the name of a thread; {form}"));
+        // Most threads sleep most of the time, and many sleep until a time without a deadline.
+        if matches!(interval, Interval::Blocked | Interval::Missed) && of == "*" {
+            return Err(format!("'{word}' needs the name of a thread; {form}"));
         }
         let limit = limit.trim();
         if limit.chars().all(|c| c.is_ascii_digit() || c == '.') {
@@ -167,6 +194,7 @@ mod tests {
         check("wait book > 1ms", Interval::Wait, "book", 1_000_000);
         check("preempted rt-* > 1ms", Interval::Preempted, "rt-*", 1_000_000);
         check("blocked tokio worker>1ms", Interval::Blocked, "tokio worker", 1_000_000);
+        check("missed rt-loop > 1ms", Interval::Missed, "rt-loop", 1_000_000);
     }
 
     #[test]
@@ -180,7 +208,8 @@ mod tests {
         check("hold < 1ms", "compares nothing");
         check("sleep > 1ms", "'sleep' is none of hold, wait, dispatch");
         check("> 1ms", "'' is none of");
-        check("blocked > 1ms", "needs the name of a thread");
+        check("blocked > 1ms", "'blocked' needs the name of a thread");
+        check("missed > 1ms", "'missed' needs the name of a thread");
         check("hold > 5", "'5' has no unit");
         check("hold >", "'' has no unit");
         check("hold > soon", "not a duration");

@@ -9,6 +9,7 @@
 use std::path::{Path, PathBuf};
 
 use super::away::Away;
+use super::cycles::Cycles;
 use super::trigger::{Hit, Trigger};
 use ft_analysis::{Context, Intervals, Rows, Run};
 use ft_trace::convert::{ConvertError, Followed, Follower};
@@ -87,13 +88,15 @@ pub(super) struct Lookout {
     triggers: Vec<Trigger>,
     live: Live,
     away: Away,
+    cycles: Cycles,
     /// Segments that were deleted before they were looked at.
     pub(super) missed: u64,
 }
 
 impl Lookout {
     pub(super) fn new(dir: &Path, triggers: Vec<Trigger>) -> Lookout {
-        Lookout { triggers, live: Live::new(dir), away: Away::default(), missed: 0 }
+        let (live, away, cycles) = (Live::new(dir), Away::default(), Cycles::default());
+        Lookout { triggers, live, away, cycles, missed: 0 }
     }
 
     /// The first trigger that finds an interval which ended in this segment.
@@ -104,13 +107,15 @@ impl Lookout {
         let found = self.live.look(|follower| follower.segment(segment))?;
         self.missed += u64::from(found.missed);
         if found.begins_anew {
-            self.away = Away::default();
+            (self.away, self.cycles) = (Away::default(), Cycles::default());
         }
         self.away.learn(&found.threads);
-        let is_asked =
-            |comm: &str| self.triggers.iter().any(|trigger| trigger.asks_for_absence(comm));
-        let away = found.events.iter().filter_map(|event| self.away.see(event, is_asked));
-        let away: Vec<_> = away.collect();
-        Ok(self.triggers.iter().find_map(|trigger| trigger.find(&found.rows, &away)))
+        let asks = |cycles, comm: &str| self.triggers.iter().any(|it| it.asks_for(cycles, comm));
+        let mut of_threads = Vec::new();
+        for event in &found.events {
+            of_threads.extend(self.away.see(event, |comm| asks(false, comm)));
+            of_threads.extend(self.cycles.see(event, |comm| asks(true, comm)));
+        }
+        Ok(self.triggers.iter().find_map(|trigger| trigger.find(&found.rows, &of_threads)))
     }
 }

@@ -19,7 +19,7 @@ use crate::Rows;
 use crate::world::{Thread, World};
 use ft_trace::Mark;
 use ft_trace::ids::Cpu;
-use ft_trace::tables::{FileKind, Sleep};
+use ft_trace::tables::Sleep;
 use ft_user::glob;
 use serde::{Deserialize, Serialize};
 
@@ -67,15 +67,6 @@ pub(super) struct Cycle {
     is_known: bool,
 }
 
-/// Until when a sleep lasts; of one that lasts until an unknown time, `None` within.
-fn until(sleep: &Sleep) -> Option<Option<i64>> {
-    match sleep.call.as_deref()? {
-        "nanosleep" | "clock_nanosleep" => Some(sleep.until),
-        "read" if sleep.file == Some(FileKind::Timerfd) => Some(None),
-        _ => None,
-    }
-}
-
 impl RequestKind {
     /// Cycles of threads of this name, a glob, each of which may take so long.
     ///
@@ -110,7 +101,7 @@ impl Requests {
             return;
         }
         let asleep = thread.asleep.as_ref().filter(|sleep| sleep.ts.0 == world.now());
-        let Some(due) = asleep.and_then(until) else { return };
+        let Some(due) = asleep.and_then(Sleep::due) else { return };
         for Cycle { open, by_interrupt, is_known } in std::mem::take(self.cycles.of(thread)) {
             if is_known && open.ts < world.now() {
                 self.cycle(thread, open, by_interrupt, world, rows);

@@ -39,6 +39,16 @@ impl Sleep {
         ThreadKey { pid: self.pid, tid: self.tid }
     }
 
+    /// The time at which a periodic thread's next cycle begins, ns, if that is what it sleeps for; `None` within, if the
+    /// call does not say the time.
+    pub fn due(&self) -> Option<Option<i64>> {
+        match self.call.as_deref()? {
+            "nanosleep" | "clock_nanosleep" => Some(self.until),
+            "read" if self.file == Some(FileKind::Timerfd) => Some(None),
+            _ => None,
+        }
+    }
+
     /// Whether it is at a futex, whose address is the call's first argument.
     pub fn is_at_futex(&self) -> bool {
         self.call.as_deref().is_some_and(|call| matches!(call, "futex" | "futex_wait"))
