@@ -151,3 +151,29 @@ fn statuses(dir: &Path) {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(said.contains("add sched and irq to -k"), "{said}");
 }
+
+/// The cycle that a trigger finds is one of the report's.
+#[test]
+fn a_missed_deadline_ends_a_flight_recorder() {
+    const TRIGGER: &str = "missed rt-loop > 1ms";
+    let Some(stage) = Stage::enter_with_kernel() else { return };
+    let (program, dir) = (compiled(&stage), stage.path("trace"));
+    let mut record = agent();
+    record.args(["record", "--flight-recorder", "2s", "--stop-on-trigger", "--when", TRIGGER]);
+    // More cycles than there is time for: the trigger ends it.
+    let output = record.arg("-o").arg(&dir).arg("--").arg(&program).arg("1000000").output();
+    let output = output.expect("the agent starts");
+    let snapshot = dir.join("snapshot-0001");
+    let trace = harness::open(&snapshot);
+    let reason = &trace.meta().end.as_ref().expect("an end").reason;
+    let found = reason.split_once(TRIGGER).and_then(|(_, found)| found.strip_prefix(": "));
+    let (ms, of) = found.and_then(|found| found.split_once(" ms of ")).expect(reason);
+    assert!(of.starts_with("'rt-loop', thread "), "{reason}: {output:?}");
+    let ns = ms.parse::<f64>().expect("a number") * 1e6;
+    let values = report(&snapshot, &["deadlines", "--deadline", "rt-loop=1ms", "--json"]);
+    let values: Value = serde_json::from_slice(&values.stdout).expect("JSON");
+    let missed = values["sections"]["deadlines"]["values"]["missed"].as_array().expect("a list");
+    let lengths: Vec<f64> = missed.iter().filter_map(|cycle| cycle["dur_ns"].as_f64()).collect();
+    // The reason has microseconds.
+    assert!(lengths.iter().any(|dur| (dur - ns).abs() <= 1e3), "{ns}: {lengths:?}");
+}

@@ -138,4 +138,10 @@ fn rows_are_as_many_as_were_asked_for(server: &mut Server, trace: &str) {
     assert_eq!(columns["columns"][0]["name"], "ts");
     let none = server.tool("query", json!({ "trace": trace, "table": "nix" })).unwrap_err();
     assert!(none.contains("no table 'nix'"), "{none}");
+    for unknown in [json!({ "where": { "nix": 1 } }), json!({ "columns": ["ts", "nix"] })] {
+        let mut query = json!({ "trace": trace, "table": "sched_switch" });
+        query.as_object_mut().unwrap().extend(unknown.as_object().unwrap().clone());
+        let error = server.tool("query", query).unwrap_err();
+        assert!(error.contains("sched_switch has no column 'nix'"), "{error}");
+    }
 }

@@ -167,12 +167,22 @@ pub(crate) enum CommandError {
     /// No trace has a table of this name.
     #[error("there is no table '{0}'; `ft-agent tables` lists them all")]
     UnknownTable(String),
+    /// A table has no column of this name.
+    #[error(
+        "the table {table} has no column '{column}'; `ft-agent tables {table}` lists its columns"
+    )]
+    UnknownColumn {
+        /// The table.
+        table: &'static str,
+        /// What was taken for one of its columns.
+        column: String,
+    },
     /// `--kernel` names what is no group.
     #[error(transparent)]
     UnknownGroup(#[from] UnknownGroup),
     /// `--when dispatch` and others without what they look at.
     #[error(
-        "`--when` with dispatch, preempted or blocked needs the switches of the kernel; add sched to -k"
+        "`--when` with dispatch, preempted, blocked or missed needs the switches of the kernel; add sched to -k"
     )]
     TriggerWithoutSwitches,
     /// The flight recorder with what has no window.
@@ -283,6 +293,7 @@ impl CommandError {
             | CommandError::DeadlineWithoutSwitches
             | CommandError::ByWithoutProfile
             | CommandError::UnknownTable(_)
+            | CommandError::UnknownColumn { .. }
             | CommandError::UnknownGroup(_)
             | CommandError::Request(_)
             | CommandError::Keys(..)

@@ -212,6 +212,16 @@ fn rows(query: Query) -> Result<String, CommandError> {
     if query.rows == 0 {
         return Ok(serde_json::to_string(&table).map_err(std::io::Error::from)?);
     }
+    let is_named = |name: &str| {
+        query.matching.contains_key(name) || query.columns.iter().any(|column| column == name)
+    };
+    let known: Vec<&str> = table.columns.iter().map(|column| &*column.name).collect();
+    if let Some(unknown) =
+        query.matching.keys().chain(&query.columns).find(|column| !known.contains(&&***column))
+    {
+        return Err(CommandError::UnknownColumn { table: table.name, column: unknown.clone() });
+    }
+    let wants = |column: &str| query.columns.is_empty() || is_named(column);
     let keys = query.from.unwrap_or(i64::MIN)..query.to.unwrap_or(i64::MAX);
     let (mut rows, mut is_whole) = (Vec::new(), true);
     let is_meant =
@@ -230,6 +240,6 @@ fn rows(query: Query) -> Result<String, CommandError> {
         ControlFlow::Continue(())
     };
     let trace = Trace::open(Path::new(&query.trace))?;
-    table.records(&trace, keys, add)?;
+    table.records(&trace, keys, wants, add)?;
     Ok(json!({ "rows": rows, "all": is_whole }).to_string())
 }

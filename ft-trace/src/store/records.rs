@@ -22,7 +22,7 @@ pub(super) type Open = fn(&Path, &Range<i64>) -> Result<ParquetRecordBatchReader
 
 impl Table {
     /// Gives the rows of this table whose first column lies in `keys` to `each`, until that breaks off: part after part, and within a part
-    /// in the order of the first column. A number that is none in JSON is null.
+    /// in the order of the first column. A row has the columns that `wants` names. A number that is none in JSON is null.
     ///
     /// # Errors
     ///
@@ -31,8 +31,10 @@ impl Table {
         &self,
         trace: &Trace,
         keys: Range<i64>,
+        wants: impl Fn(&str) -> bool,
         mut each: impl FnMut(Record) -> ControlFlow<()>,
     ) -> Result<()> {
+        let columns: Vec<_> = self.columns.iter().filter(|column| wants(&column.name)).collect();
         for part in trace.parts(self.name, &keys)? {
             let mut reader = (self.open)(&part.path, &keys)?;
             while let Some(batch) = next_batch(&mut reader, &part.path)? {
@@ -45,9 +47,8 @@ impl Table {
                     if !key.is_some_and(|key| keys.contains(&key)) {
                         continue;
                     }
-                    let columns = self.columns.iter();
-                    let record = columns.map(|column| (column.name.clone(), of(column, row)));
-                    if each(record.collect()).is_break() {
+                    let record = columns.iter().map(|it| (it.name.clone(), of(it, row))).collect();
+                    if each(record).is_break() {
                         return Ok(());
                     }
                 }
@@ -117,10 +118,15 @@ mod tests {
             records.push(record);
             if records.len() == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
-        table.records(&trace, 1..3, take).unwrap();
+        table.records(&trace, 1..3, |_| true, take).unwrap();
         let of = |record: &Record| [&record["ts"], &record["tid"]].map(|n| n.as_i64().unwrap());
         assert_eq!(records.iter().map(of).collect::<Vec<_>>(), [[1, 0], [2, 0], [1, 1]]);
         assert_eq!(records[0].len(), table.columns.len());
+        let one = |record: Record| {
+            assert_eq!(record.into_iter().collect::<Vec<_>>(), [("tid".to_owned(), 0.into())]);
+            ControlFlow::Break(())
+        };
+        table.records(&trace, 0..3, |column| column == "tid", one).unwrap();
         let text = serde_json::to_string(&records[0]).unwrap();
         for part in [
             r#""tsc":9223372036854775807"#,
