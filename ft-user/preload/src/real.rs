@@ -73,10 +73,10 @@ pub(crate) fn has_thread_sanitizer() -> bool {
 /// Finds all functions behind this library in the search order, so that other preload libraries that come
 /// later keep their turn.
 ///
-/// `dlsym` takes the dynamic linker's own lock only. Where it allocates, and the program's allocator
-/// locks, those calls come back here: mutexes get glibc's aliases first, which need no search.
+/// `dlsym` takes the dynamic linker's own lock only. It allocates where it finds nothing, and the allocator of the program may then come
+/// back here by whatever it locks with. So what may be missing is looked for last; glibc's aliases of the mutex need no search.
 pub(crate) fn resolve() {
-    let [lock, trylock, unlock] = aliases();
+    let [lock, trylock, unlock, sanitizer] = aliases();
     for (place, alias) in [
         (pthread_mutex_lock.address(), lock),
         (pthread_mutex_trylock.address(), trylock),
@@ -86,10 +86,12 @@ pub(crate) fn resolve() {
             place.store(alias, Relaxed);
         }
     }
-    // SAFETY: the name ends with a NUL.
-    let sanitizer = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__tsan_init".as_ptr()) };
     HAS_THREAD_SANITIZER.store(!sanitizer.is_null(), Relaxed);
-    for entry in ALL.iter().chain(&crate::ready::ALL) {
+    let entries = || ALL.iter().chain(&crate::ready::ALL);
+    let may_be_missing =
+        |entry: &&Entry| entry.name.to_bytes().windows(5).any(|word| word == b"clock");
+    for entry in entries().filter(|it| !may_be_missing(it)).chain(entries().filter(may_be_missing))
+    {
         // SAFETY: the name ends with a NUL.
         let next = unsafe { libc::dlsym(libc::RTLD_NEXT, entry.name.as_ptr()) };
         let found = entry.version.map_or(next, |version| of_version(next, entry.name, version));
@@ -116,25 +118,28 @@ unsafe extern "C-unwind" fn missing() -> c_int {
     libc::ENOSYS
 }
 
-/// glibc's second names for locking, trying and unlocking a mutex; null where it has none.
-fn aliases() -> [*mut c_void; 3] {
-    let (lock, trylock, unlock);
-    // SAFETY: loads three addresses that the dynamic linker filled in.
+/// glibc's second names for locking, trying and unlocking a mutex, and ThreadSanitizer's start; null where there is none.
+fn aliases() -> [*mut c_void; 4] {
+    let (lock, trylock, unlock, sanitizer);
+    // SAFETY: loads four addresses that the dynamic linker filled in.
     unsafe {
         asm!(
             ".weak __pthread_mutex_lock",
             ".weak __pthread_mutex_trylock",
             ".weak __pthread_mutex_unlock",
+            ".weak __tsan_init",
             "mov {lock}, qword ptr [rip + __pthread_mutex_lock@GOTPCREL]",
             "mov {trylock}, qword ptr [rip + __pthread_mutex_trylock@GOTPCREL]",
             "mov {unlock}, qword ptr [rip + __pthread_mutex_unlock@GOTPCREL]",
+            "mov {sanitizer}, qword ptr [rip + __tsan_init@GOTPCREL]",
             lock = out(reg) lock,
             trylock = out(reg) trylock,
             unlock = out(reg) unlock,
+            sanitizer = out(reg) sanitizer,
             options(nostack, preserves_flags, pure, readonly),
         );
     }
-    [lock, trylock, unlock]
+    [lock, trylock, unlock, sanitizer]
 }
 
 /// [`resolve`] for the first call of a function: keeps the registers that hold its arguments.
