@@ -25,8 +25,6 @@ pub(crate) struct AtFork {
     pub(crate) own: *const RingControl,
     pub(crate) head: u64,
     pub(crate) unfinished: u32,
-    /// The signals that were blocked.
-    pub(crate) mask: u64,
     /// Whether its events went to the ring, and not to the shared one.
     was_in_use: bool,
     claim: Claim,
@@ -66,8 +64,14 @@ fn take_place() -> &'static Place {
     }
 }
 
+/// This thread has set nothing aside.
+pub(crate) fn is_none() -> bool {
+    own_place().is_none()
+}
+
 /// Before a fork: this thread sets its ring aside. False where it has done so already, and was interrupted by a handler that forks.
-pub(crate) fn set_aside(mask: u64) -> bool {
+/// The caller's signals are blocked.
+pub(crate) fn set_aside() -> bool {
     if let Some(place) = own_place() {
         // SAFETY: the place is this thread's, and nothing of it is borrowed.
         if let Some(outer) = unsafe { &mut *place.is.get() } {
@@ -84,7 +88,6 @@ pub(crate) fn set_aside(mask: u64) -> bool {
         own: own.map_or(ptr::null(), |(own, _)| ptr::from_ref(own)),
         head: ring.as_ref().map_or(0, |ring| ring.control.head.load(Relaxed)),
         unfinished: ring.as_ref().map_or(0, Ring::unfinished),
-        mask,
         was_in_use,
         claim: if is_over { Claim::Over } else { Claim::Allowed },
         inner: 0,
@@ -95,19 +98,19 @@ pub(crate) fn set_aside(mask: u64) -> bool {
     true
 }
 
-/// After the fork, in the parent: this thread takes up its ring again. The signals that were blocked before, if it had set it aside for
-/// this fork.
-pub(crate) fn take_up() -> Option<u64> {
+/// After the fork, in the parent: this thread takes up its ring again, if it had set it aside for this fork; whether it had. The
+/// caller's signals are blocked.
+pub(crate) fn take_up() -> bool {
+    let Some(place) = own_place() else { return false };
     // SAFETY: the place is this thread's, and nothing of it is borrowed.
-    if let Some(at_fork) = unsafe { &mut *own_place()?.is.get() }
+    if let Some(at_fork) = unsafe { &mut *place.is.get() }
         && let Some(fewer) = at_fork.inner.checked_sub(1)
     {
         at_fork.inner = fewer;
-        return None;
+        return false;
     }
-    let at_fork = give_up()?;
-    at_fork.go_on();
-    Some(at_fork.mask)
+    let at_fork = give_up();
+    at_fork.inspect(AtFork::go_on).is_some()
 }
 
 /// What this thread has set aside, which it has no more.

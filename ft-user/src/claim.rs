@@ -8,7 +8,8 @@
 //! The end of a thread is seen by the destructor of a pthread key: a Rust or C++ thread-local with a
 //! destructor makes the C library allocate when it is registered, which an event inside of an
 //! allocator would not survive. To set a key does not allocate as long as it is among the first 32 of the
-//! process (glibc, `pthread_setspecific`), which one made at the start of a program is. Keys are
+//! process (glibc, `pthread_setspecific`), which one made at the start of a program is; of a later key, events of the allocator go to the
+//! shared ring. Keys are
 //! destroyed after thread-locals, so their destructors can still write events. A thread that ends by a bare `SYS_exit` runs no
 //! destructors: its ring is taken from it by a thread that finds no other.
 
@@ -21,7 +22,7 @@ use crate::layout::{RingControl, ring_state};
 use crate::memfd::Memfd;
 use crate::ring::Ring;
 use crate::thread::{self, Claim};
-use crate::{InitError, at_fork, counters, handover, kernel, mapped, process, tsc};
+use crate::{InitError, arch, at_fork, counters, handover, kernel, mapped, process, tsc};
 
 /// The pthread key whose destructor ends a thread's claim, plus one; 0 before the start.
 static EXIT_KEY: AtomicU32 = AtomicU32::new(0);
@@ -79,8 +80,7 @@ pub(crate) fn claim_ring() -> Option<&'static RingControl> {
     let _blocked = SignalsBlocked::new();
     let memfd = process::memfd()?;
     // A child of `vfork` is on a thread of its parent: a ring that it claimed, or a number that it kept, would be taken for the thread's.
-    let pid = kernel::getpid();
-    if pid != 0 && pid != memfd.header().pid {
+    if !process::is_this() {
         return None;
     }
     let key = EXIT_KEY.load(Relaxed).checked_sub(1)?;
@@ -100,8 +100,11 @@ pub(crate) fn claim_ring() -> Option<&'static RingControl> {
         PAUSE.set(PAUSE_EVENTS);
         return None;
     };
+    arch::tls_set_claim(Claim::UnderWay as usize);
     // SAFETY: the key exists; its destructor expects a ring.
-    if unsafe { libc::pthread_setspecific(key, ptr::from_ref(ring).cast()) } != 0 {
+    let errno = unsafe { libc::pthread_setspecific(key, ptr::from_ref(ring).cast()) };
+    arch::tls_set_claim(Claim::Allowed as usize);
+    if errno != 0 {
         handover::give_back(ring);
         return None;
     }

@@ -295,7 +295,8 @@ fn read_own() -> Option<Reading> {
     let descriptors = |open: &[Option<Open>]| {
         open.iter().flatten().filter(|open| open.descriptor.is_some()).count()
     };
-    if descriptors(&open) < descriptors(&own.open) {
+    // In a child of `vfork` the descriptors are its own, and the rest is its parent's.
+    if descriptors(&open) < descriptors(&own.open) && process::is_this() {
         let _no_handler = SignalsBlocked::new();
         if OWN.get().since == since {
             OWN.set(Own { open, ..own });

@@ -3,7 +3,7 @@
 //! None of this is on the event path: the lock serves `init`, `enable` and fork.
 
 use core::mem::ManuallyDrop;
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicU32, Ordering::*};
 
 use crate::kernel;
 
@@ -11,42 +11,33 @@ use crate::kernel;
 const FAULTS: [libc::c_int; 6] =
     [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGSYS];
 
-/// Blocks all signals of this thread but [`FAULTS`], for code of others runs meanwhile; the mask of before, for [`unblock`].
-pub(crate) fn block_all_but_faults() -> u64 {
-    let blocked = FAULTS.iter().fold(u64::MAX, |all, signal| all & !(1 << (signal - 1)));
-    change_mask(blocked)
-}
-
-/// Blocks these signals and no others, signal 1 by the lowest bit.
-pub(crate) fn unblock(mask: u64) {
-    change_mask(mask);
-}
-
-/// The same; the mask of before. Of the signals that the C library keeps for itself it blocks none.
-fn change_mask(mask: u64) -> u64 {
+/// As pthread_sigmask(3), signal 1 by the lowest bit; the mask of before. Of the signals that the C library keeps for itself it blocks none.
+fn change_mask(how: libc::c_int, mask: u64) -> u64 {
     const WORDS: usize = size_of::<libc::sigset_t>() / 8;
     let (mut set, mut before) = ([0u64; WORDS], [0u64; WORDS]);
     set[0] = mask;
     // SAFETY: both are as large as the C library's sets, of which the first word has all signals that there are; the call cannot fail
     // with valid arguments.
     unsafe {
-        libc::pthread_sigmask(libc::SIG_SETMASK, set.as_ptr().cast(), before.as_mut_ptr().cast());
+        libc::pthread_sigmask(how, set.as_ptr().cast(), before.as_mut_ptr().cast());
     }
     before[0]
 }
 
-/// All signals of this thread are blocked while this lives.
+/// All signals of this thread are blocked while this lives, but [`FAULTS`], which stay as they are: an allocator of the program's may run
+/// meanwhile, whose pages a handler of SIGSEGV opens.
 pub(crate) struct SignalsBlocked(u64);
 
 impl SignalsBlocked {
     pub(crate) fn new() -> Self {
-        SignalsBlocked(change_mask(u64::MAX))
+        let blocked = FAULTS.iter().fold(u64::MAX, |all, signal| all & !(1 << (signal - 1)));
+        SignalsBlocked(change_mask(libc::SIG_BLOCK, blocked))
     }
 }
 
 impl Drop for SignalsBlocked {
     fn drop(&mut self) {
-        unblock(self.0);
+        change_mask(libc::SIG_SETMASK, self.0);
     }
 }
 
@@ -56,14 +47,21 @@ const FREE: u32 = 0;
 const HELD: u32 = 1;
 /// Somebody has it, and others may wait.
 const WAITED_FOR: u32 = 2;
-/// Somebody has it who forks, and others may take it: see [`Lock::lend`].
+/// Somebody has it who forks, and others may take it: see [`Lock::lend`]. The number of that thread is in the higher bits.
 const LENT: u32 = 3;
 /// The same, and others may wait.
 const LENT_WAITED_FOR: u32 = 4;
 
+/// Bits of the states above. The kernel's numbers of threads have 22 (`PID_MAX_LIMIT`, include/linux/threads.h).
+const STATE_BITS: u32 = 3;
+
 /// How long a thread waits for one that forks. That one runs the fork handlers of others meanwhile, and one of them may wait for a lock
 /// that the first thread has.
 const LENT_FOR: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+/// How long a thread that forks waits for the lock. Who has it may wait for a lock of an allocator's that the fork handlers before ours
+/// have taken.
+const FORK_WAITS: libc::timespec = libc::timespec { tv_sec: 1, tv_nsec: 0 };
 
 /// A lock that can be had across a fork and given back on both sides, which a `std` mutex cannot. Its
 /// holder's signals are blocked, so that no handler that forks can wait for its own thread.
@@ -72,8 +70,6 @@ const LENT_FOR: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 100_000_00
 /// called from within its set-up. The first three states are those of "Futexes Are Tricky" (Drepper, 2011).
 pub(crate) struct Lock {
     state: AtomicU32,
-    /// The thread that has lent it last.
-    lender: AtomicUsize,
 }
 
 /// The lock is held while this lives.
@@ -88,41 +84,66 @@ pub(crate) fn this_thread() -> usize {
     unsafe { libc::pthread_self() as usize }
 }
 
+/// Which of the states it is, without a number.
+fn kind(state: u32) -> u32 {
+    state % (1 << STATE_BITS)
+}
+
+/// The thread that has lent the lock; 0 where none has.
+fn lender(state: u32) -> u32 {
+    state >> STATE_BITS
+}
+
+fn lent_by_this_thread() -> u32 {
+    kernel::gettid() << STATE_BITS | LENT
+}
+
 impl Lock {
     pub(crate) const fn new() -> Self {
-        Lock { state: AtomicU32::new(FREE), lender: AtomicUsize::new(0) }
+        Lock { state: AtomicU32::new(FREE) }
     }
 
     pub(crate) fn hold(&self) -> Held<'_> {
-        let signals = SignalsBlocked::new();
-        // SYNC: process-lock
-        if self.state.compare_exchange(FREE, HELD, Acquire, Relaxed).is_err() {
-            self.wait();
+        loop {
+            if let Some(held) = self.hold_within(None) {
+                return held;
+            }
         }
-        Held { lock: self, signals: Some(signals) }
     }
 
-    /// Waits until this thread has it.
+    /// The same; `None` where it is held for so long.
+    fn hold_within(&self, most: Option<&libc::timespec>) -> Option<Held<'_>> {
+        let signals = SignalsBlocked::new();
+        // SYNC: process-lock
+        let is_free = self.state.compare_exchange(FREE, HELD, Acquire, Relaxed).is_ok();
+        (is_free || self.wait(most)).then(|| Held { lock: self, signals: Some(signals) })
+    }
+
+    /// Waits until this thread has it; whether it does.
     #[cold]
-    fn wait(&self) {
+    fn wait(&self, most: Option<&libc::timespec>) -> bool {
+        let own = lent_by_this_thread();
         let mut is_late = false;
         loop {
             let state = self.state.load(Relaxed);
-            let is_lent = matches!(state, LENT | LENT_WAITED_FOR);
-            let may_take = is_late || self.lender.load(Relaxed) == this_thread();
-            let next = if is_lent && !may_take { LENT_WAITED_FOR } else { WAITED_FOR };
+            let is_lent = matches!(kind(state), LENT | LENT_WAITED_FOR);
+            let may_take = is_late || lender(state) == lender(own);
+            let next = if is_lent && !may_take {
+                state - kind(state) + LENT_WAITED_FOR
+            } else {
+                WAITED_FOR
+            };
             // SYNC: process-lock
             if state != next && self.state.compare_exchange(state, next, Acquire, Relaxed).is_err()
             {
                 continue;
             }
-            match state {
-                FREE => return,
-                LENT | LENT_WAITED_FOR if may_take => return,
+            match kind(state) {
+                FREE => return true,
+                LENT | LENT_WAITED_FOR if may_take => return true,
                 LENT | LENT_WAITED_FOR => is_late |= self.futex_wait(next, Some(&LENT_FOR)),
-                _ => {
-                    self.futex_wait(next, None);
-                }
+                _ if self.futex_wait(next, most) => return false,
+                _ => {}
             }
         }
     }
@@ -155,24 +176,23 @@ impl Lock {
     }
 
     /// Before a fork: has the lock and lends it to others, who wait for the fork for a while and take it then. So a child finds what
-    /// the lock is for as nobody has it in hand, as a rule, and no thread waits for ever.
+    /// the lock is for as nobody has it in hand, as a rule, and no thread waits for ever. Where another thread has it for too long, it
+    /// stays that one's.
     pub(crate) fn lend(&self) {
-        let held = self.hold();
-        self.lender.store(this_thread(), Relaxed);
+        let Some(held) = self.hold_within(Some(&FORK_WAITS)) else { return };
         // SYNC: process-lock
-        let before = self.state.swap(LENT, Release);
+        let before = self.state.swap(lent_by_this_thread(), Release);
         self.wake_all_if(before == WAITED_FOR);
         ManuallyDrop::new(held).signals.take();
     }
 
     /// After the fork, in the parent, on the thread that has lent it.
     pub(crate) fn take_back(&self) {
-        if self.lender.load(Relaxed) == this_thread() {
-            for lent in [LENT, LENT_WAITED_FOR] {
-                // SYNC: process-lock
-                if self.state.compare_exchange(lent, FREE, Release, Relaxed).is_ok() {
-                    self.wake_all_if(lent == LENT_WAITED_FOR);
-                }
+        let lent = lent_by_this_thread();
+        for (lent, some_wait) in [(lent, false), (lent - LENT + LENT_WAITED_FOR, true)] {
+            // SYNC: process-lock
+            if self.state.compare_exchange(lent, FREE, Release, Relaxed).is_ok() {
+                self.wake_all_if(some_wait);
             }
         }
     }
@@ -189,7 +209,7 @@ impl Lock {
         let before = self.state.swap(HELD, Acquire);
         let held = Held { lock: self, signals: Some(signals) };
         // Otherwise it is free for whatever still asks for it here.
-        (!matches!(before, HELD | WAITED_FOR)).then_some(held)
+        (!matches!(kind(before), HELD | WAITED_FOR)).then_some(held)
     }
 }
 
@@ -259,11 +279,32 @@ mod tests {
             LOCK.take_back();
         });
         assert_eq!(LOCK.state.load(Relaxed), FREE);
+        // Whom it is not lent to gives nothing back.
         LOCK.lend();
+        std::thread::scope(|scope| {
+            scope.spawn(|| LOCK.take_back());
+        });
+        assert_eq!(kind(LOCK.state.load(Relaxed)), LENT);
         assert!(LOCK.after_fork().is_some());
         let held = LOCK.hold();
         assert!(LOCK.after_fork().is_none(), "it was another thread's");
         core::mem::forget(held);
+        assert_eq!(LOCK.state.load(Relaxed), FREE);
+    }
+
+    /// As that of a thread that waits for what the handlers of the one that forks have taken.
+    #[test]
+    fn a_fork_waits_for_no_lock_without_end() {
+        static LOCK: Lock = Lock::new();
+        let held = LOCK.hold();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                LOCK.lend();
+                LOCK.take_back();
+                assert!(LOCK.try_hold().is_none(), "it is the other thread's");
+            });
+        });
+        drop(held);
         assert_eq!(LOCK.state.load(Relaxed), FREE);
     }
 }

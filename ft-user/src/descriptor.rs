@@ -101,7 +101,7 @@ impl OfMemfd {
 }
 
 /// Device and inode of the file behind a descriptor.
-fn identity(fd: c_int) -> Option<(u64, u64)> {
+pub(crate) fn identity(fd: c_int) -> Option<(u64, u64)> {
     kernel::fstat(fd).ok().map(|file| (file.st_dev, file.st_ino))
 }
 

@@ -13,7 +13,7 @@ use crate::patch::{PatchError, Text};
 use crate::process::{self, LOCK};
 use crate::sites::{self, Count};
 use crate::{
-    Switched, glob,
+    Switched, fork, glob,
     layout::{MAX_REPLY_BYTES, commit},
 };
 
@@ -78,6 +78,7 @@ impl Wish {
 }
 
 pub(crate) fn set(glob: &str, wish: Wish) -> Switched {
+    fork::look();
     let Some(memfd) = process::memfd() else { return Switched::default() };
     let held = LOCK.hold();
     RULES.remember(glob, wish, &held);
@@ -117,6 +118,7 @@ pub fn find_sleds() {
 /// nothing before [`init`](crate::init).
 #[doc(hidden)]
 pub fn __loaded() {
+    fork::look();
     if let Some(memfd) = process::memfd() {
         catch_up(&memfd, &LOCK.hold());
     }

@@ -209,6 +209,8 @@ mod kernel;
 pub mod layout;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod lease;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod loader;
 #[cfg(feature = "lock_api")]
 pub mod lock_api;
 #[cfg(feature = "lock_api_0_4")]
@@ -217,6 +219,8 @@ pub mod lock_api_0_4;
 mod mapped;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod memfd;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod own_memory;
 #[doc(hidden)]
 pub mod patch;
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]

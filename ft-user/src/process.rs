@@ -19,8 +19,8 @@ use crate::ring::Ring;
 use crate::shared_ring::Event;
 use crate::sites::{self, Count};
 use crate::{
-    Agent, Config, InitError, Status, Tsc, claim, config, enable, fork, glob, intern, lease,
-    mapped, publish, register, site, tsc,
+    Agent, Config, InitError, Status, Tsc, claim, config, enable, fork, glob, intern, kernel,
+    lease, mapped, publish, register, site, tsc,
 };
 
 pub(crate) use crate::claim::claim_ring;
@@ -34,12 +34,13 @@ static RING_SLOTS: AtomicU32 = AtomicU32::new(0);
 static RINGS: AtomicU32 = AtomicU32::new(0);
 static OVERWRITE: AtomicU32 = AtomicU32::new(0);
 
-/// The descriptor of the memfd, if one is kept, in parts. Who writes or reads them holds the process lock.
+/// The descriptor of the memfd, if one is kept, in parts. Who writes them holds the process lock.
 static FD: AtomicI32 = AtomicI32::new(-1);
 static DEVICE: AtomicU64 = AtomicU64::new(0);
 static INODE: AtomicU64 = AtomicU64::new(0);
 
-/// This is a child that was forked while another thread switched sites: what the process lock is for may be half done.
+/// This is a child that was forked while another thread switched sites, or one of its children: what the process lock is for may be half
+/// done.
 static IS_CUT: AtomicBool = AtomicBool::new(false);
 
 /// Memfds that this process, and those from which it was forked, have made.
@@ -93,10 +94,14 @@ pub fn init_with(config: Config) -> Result<Status, InitError> {
     if IS_CUT.load(Relaxed) {
         return Err(InitError::System("fork", libc::EDEADLK));
     }
+    fork::look();
     let held = LOCK.hold();
     let (memfd, file, first) = match memfd() {
         Some(memfd) => (memfd, OfMemfd::NONE, None),
-        None => start(config, &held).map(|(memfd, file, count)| (memfd, file, Some(count)))?,
+        None => {
+            register::keep(socket);
+            start(config, &held).map(|(memfd, file, count)| (memfd, file, Some(count)))?
+        }
     };
     let mut count = first;
     // Before anybody is told of this process: who looks from outside finds those that are prepared.
@@ -158,14 +163,15 @@ fn keep(file: OfMemfd, _held: &Held<'_>) {
     INODE.store(inode, Relaxed);
 }
 
-fn kept(_held: &Held<'_>) -> OfMemfd {
+/// Who does not hold the process lock may find parts of two, which are no descriptor.
+fn kept() -> OfMemfd {
     OfMemfd::from_parts(FD.load(Relaxed), DEVICE.load(Relaxed), INODE.load(Relaxed))
 }
 
 /// The descriptor `file` was sent to an agent that `has_it`, or there was none, and one that comes later is to find it. A child that
 /// was forked meanwhile has another one.
 pub(crate) fn has_met(has_it: bool, file: OfMemfd, held: &Held<'_>) {
-    if kept(held) != file {
+    if kept() != file {
         return;
     }
     if has_it {
@@ -174,6 +180,12 @@ pub(crate) fn has_met(has_it: bool, file: OfMemfd, held: &Held<'_>) {
     } else {
         keep(file.keep(), held);
     }
+}
+
+/// Whether this is the process whose memory this is, and not a child of `vfork`, or one that a fork has made and that has not begun.
+pub(crate) fn is_this() -> bool {
+    let pid = kernel::getpid();
+    pid == 0 || memfd().is_none_or(|memfd| memfd.header().pid == pid)
 }
 
 /// The memfd of this process, once it is made.
@@ -206,9 +218,9 @@ pub(crate) unsafe fn begin_child(
     held: Option<&Held<'_>>,
     tell: impl FnOnce(OfMemfd) -> bool,
 ) {
-    IS_CUT.store(held.is_none(), Relaxed);
+    IS_CUT.fetch_or(held.is_none(), Relaxed);
     let Some(old) = memfd() else { return at_fork.go_on() };
-    let (counting, parents) = (counting(), held.map(kept));
+    let (counting, parents) = (counting(), kept());
     BASE.store(ptr::null_mut(), Relaxed);
     // A child that gets no memfd goes on untraced, as a process without one does.
     let new = held.and_then(|held| {
@@ -240,9 +252,7 @@ pub(crate) unsafe fn begin_child(
             _ => at_fork.go_on(),
         }
     }
-    if let Some(parents) = parents {
-        parents.close();
-    }
+    parents.close();
     let is_known = new.is_some_and(|(new, file, held)| {
         make_known(&new, file, held);
         let is_told = tell(file);

@@ -5,9 +5,10 @@
 
 use core::mem::{self, MaybeUninit};
 use core::ptr;
+use std::sync::OnceLock;
 use std::time::Duration;
 
-use crate::descriptor::OfMemfd;
+use crate::descriptor::{self, OfMemfd};
 use crate::layout::{DEFAULT_SOCKET, Hello, MAGIC, MAX_REPLY_BYTES, NO_ANSWER, Reply, VERSION};
 use crate::{Agent, InitError, config, glob, kernel};
 
@@ -32,6 +33,19 @@ pub(crate) fn address() -> Result<libc::sockaddr_un, InitError> {
         *place = byte as libc::c_char;
     }
     Ok(address)
+}
+
+/// The address when tracing started. In a forked child getenv(3) is not safe: another thread may have been in setenv(3).
+static KEPT: OnceLock<libc::sockaddr_un> = OnceLock::new();
+
+/// Keeps the address for children.
+pub(crate) fn keep(address: libc::sockaddr_un) {
+    KEPT.get_or_init(|| address);
+}
+
+/// What was kept.
+pub(crate) fn kept() -> Option<&'static libc::sockaddr_un> {
+    KEPT.get()
 }
 
 /// How long to wait for whoever listens at [`address`].
@@ -85,11 +99,28 @@ impl Deadline {
     }
 }
 
-struct Socket(libc::c_int);
+/// A connection. Other threads of the program may close its descriptor and open another one of that number meanwhile.
+struct Socket {
+    fd: libc::c_int,
+    /// Device and inode.
+    file: (u64, u64),
+}
+
+impl Socket {
+    fn new(fd: libc::c_int) -> Option<Socket> {
+        let fd = descriptor::set_aside(fd);
+        Some(Socket { fd, file: descriptor::identity(fd)? })
+    }
+
+    /// The number, if it is still that of the connection, as of [`OfMemfd::number`].
+    fn number(&self) -> Option<libc::c_int> {
+        (descriptor::identity(self.fd) == Some(self.file)).then_some(self.fd)
+    }
+}
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        kernel::close(self.0);
+        self.number().into_iter().for_each(kernel::close);
     }
 }
 
@@ -104,13 +135,13 @@ fn connect(address: &libc::sockaddr_un, deadline: Option<Deadline>) -> Option<So
     let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC | nonblocking;
     // SAFETY: takes no pointer.
     let fd = unsafe { kernel::call(libc::SYS_socket, [libc::AF_UNIX as usize, kind as usize, 0]) };
-    let socket = Socket(fd.ok()? as libc::c_int);
+    let socket = Socket::new(fd.ok()? as libc::c_int)?;
     loop {
         if let Some(deadline) = deadline {
-            give_up_after(&socket, deadline.left()?);
+            give_up_after(socket.number()?, deadline.left()?);
         }
         let at = ptr::from_ref(address).expose_provenance();
-        let arguments = [socket.0 as usize, at, size_of::<libc::sockaddr_un>()];
+        let arguments = [socket.number()? as usize, at, size_of::<libc::sockaddr_un>()];
         // SAFETY: the address is as long as is said.
         match unsafe { kernel::call(libc::SYS_connect, arguments) } {
             Ok(_) => return Some(socket),
@@ -122,7 +153,7 @@ fn connect(address: &libc::sockaddr_un, deadline: Option<Deadline>) -> Option<So
 }
 
 /// Limits how long the next call that connects or sends may take (`SO_SNDTIMEO`, socket(7)).
-fn give_up_after(socket: &Socket, time: Duration) {
+fn give_up_after(socket: libc::c_int, time: Duration) {
     let limit = libc::timeval {
         tv_sec: time.as_secs() as libc::time_t,
         // Nothing at all would be no limit.
@@ -130,7 +161,7 @@ fn give_up_after(socket: &Socket, time: Duration) {
     };
     let value = ptr::from_ref(&limit).expose_provenance();
     let option = [libc::SOL_SOCKET, libc::SO_SNDTIMEO].map(|number| number as usize);
-    let arguments = [socket.0 as usize, option[0], option[1], value, size_of_val(&limit)];
+    let arguments = [socket as usize, option[0], option[1], value, size_of_val(&limit)];
     // SAFETY: the option's value is as long as is said.
     let _ = unsafe { kernel::call(libc::SYS_setsockopt, arguments) };
 }
@@ -146,6 +177,7 @@ fn may_exist(address: &libc::sockaddr_un) -> bool {
 
 /// Sends [`Hello`] with the memfd beside it. `MSG_NOSIGNAL`: an agent that dies must not kill us.
 fn send_hello(socket: &Socket, memfd: libc::c_int, flags: u32) -> bool {
+    let Some(socket) = socket.number() else { return false };
     let mut hello = Hello { magic: MAGIC, version: VERSION, flags };
     let mut part = libc::iovec { iov_base: (&raw mut hello).cast(), iov_len: size_of::<Hello>() };
     // As large as a control message with one descriptor, aligned as its header must be.
@@ -167,7 +199,7 @@ fn send_hello(socket: &Socket, memfd: libc::c_int, flags: u32) -> bool {
         (*header).cmsg_len = libc::CMSG_LEN(size_of::<libc::c_int>() as u32) as _;
         libc::CMSG_DATA(header).cast::<libc::c_int>().write_unaligned(memfd);
         let at = (&raw const message).expose_provenance();
-        let arguments = [socket.0 as usize, at, libc::MSG_NOSIGNAL as usize];
+        let arguments = [socket as usize, at, libc::MSG_NOSIGNAL as usize];
         kernel::call(libc::SYS_sendmsg, arguments) == Ok(size_of::<Hello>())
     }
 }
@@ -177,7 +209,7 @@ fn send_hello(socket: &Socket, memfd: libc::c_int, flags: u32) -> bool {
 fn receive<'a>(socket: &Socket, buffer: &'a mut [u8], deadline: Deadline) -> Option<&'a [u8]> {
     loop {
         let left = deadline.left().unwrap_or_default();
-        let mut poll = libc::pollfd { fd: socket.0, events: libc::POLLIN, revents: 0 };
+        let mut poll = libc::pollfd { fd: socket.number()?, events: libc::POLLIN, revents: 0 };
         let mut time = libc::timespec {
             tv_sec: left.as_secs() as libc::time_t,
             tv_nsec: left.subsec_nanos().into(),
@@ -194,7 +226,7 @@ fn receive<'a>(socket: &Socket, buffer: &'a mut [u8], deadline: Deadline) -> Opt
         }
     }
     let place = buffer.as_mut_ptr().expose_provenance();
-    let arguments = [socket.0 as usize, place, buffer.len(), 0, 0, 0];
+    let arguments = [socket.number()? as usize, place, buffer.len(), 0, 0, 0];
     // SAFETY: `buffer` is valid for writes of its length.
     let bytes = unsafe { kernel::call(libc::SYS_recvfrom, arguments) };
     // Nothing: the agent has hung up.
@@ -244,13 +276,14 @@ mod tests {
             let fd = libc::socket(libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC, 0);
             assert_eq!(libc::bind(fd, ptr::from_ref(address).cast(), length), 0);
             assert_eq!(libc::listen(fd, backlog), 0);
-            Socket(fd)
+            Socket::new(fd).unwrap()
         }
     }
 
     fn accept(listener: &Socket) -> Socket {
         // SAFETY: the caller does not want the address of the peer.
-        Socket(unsafe { libc::accept(listener.0, ptr::null_mut(), ptr::null_mut()) })
+        let fd = unsafe { libc::accept(listener.fd, ptr::null_mut(), ptr::null_mut()) };
+        Socket::new(fd).unwrap()
     }
 
     /// What is registered.
@@ -270,8 +303,8 @@ mod tests {
                 let mut hello = [0u8; 64];
                 // SAFETY: both buffers are valid for their length.
                 unsafe {
-                    libc::recv(client.0, hello.as_mut_ptr().cast(), hello.len(), 0);
-                    libc::send(client.0, reply.as_ptr().cast(), reply.len(), 0);
+                    libc::recv(client.fd, hello.as_mut_ptr().cast(), hello.len(), 0);
+                    libc::send(client.fd, reply.as_ptr().cast(), reply.len(), 0);
                 }
             });
             let mut globs = Vec::new();

@@ -13,6 +13,7 @@ use crate::Arg;
 use crate::layout::{
     self, ArgType, MAX_ARGS, NOTE_OWNER, NOTE_TYPE, SiteKind, SiteMeta, SiteRecord, Str,
 };
+use crate::loader;
 
 /// A trigger in the text of this process.
 #[derive(Clone, Copy)]
@@ -27,7 +28,18 @@ pub struct SiteRef {
 ///
 /// Objects cannot be unloaded meanwhile; `f` must not load or unload any.
 pub fn for_each(mut f: impl FnMut(SiteRef)) {
-    objects(|sites| {
+    loader::without_unloading(|| for_each_of(&sections(), &mut f));
+}
+
+/// The section of sites of a loaded object.
+struct Section {
+    sites: Range<usize>,
+    /// Addresses in its file are less than this; 0 where it is loaded at these.
+    in_file: usize,
+}
+
+fn for_each_of(sections: &[Section], f: &mut impl FnMut(SiteRef)) {
+    for Section { sites, in_file } in sections {
         let size = size_of::<SiteRecord>();
         let count = sites.len() / size;
         for address in (0..count).map(|i| sites.start + i * size) {
@@ -35,7 +47,7 @@ pub fn for_each(mut f: impl FnMut(SiteRef)) {
             let record = unsafe { &*(address as *const SiteRecord) };
             if record.bytes as usize != size || record.version != 1 {
                 // Of another version of this crate: the stride is not ours to know.
-                return;
+                break;
             }
             let relative =
                 |field: &i32| (field as *const i32 as usize).wrapping_add_signed(*field as isize);
@@ -50,19 +62,20 @@ pub fn for_each(mut f: impl FnMut(SiteRef)) {
                 }
                 &*meta
             };
+            if !meta.is_relocated(*in_file) {
+                continue;
+            }
             f(SiteRef { trigger: relative(&record.site), meta });
         }
-    });
+    }
 }
 
-/// Calls `f` with the addresses of the section of sites of each loaded object, each section once.
-fn objects(mut f: impl FnMut(Range<usize>)) {
-    let mut sections: Vec<Range<usize>> = Vec::new();
+/// That of each loaded object.
+fn sections() -> Vec<Section> {
+    let mut sections: Vec<Section> = Vec::new();
     // SAFETY: `visit` gets the vector that it expects, which outlives the call.
     unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut sections).cast()) };
-    for section in sections {
-        f(section);
-    }
+    sections
 }
 
 /// Adds the section of one object, if it has a note.
@@ -71,8 +84,8 @@ unsafe extern "C" fn visit(
     _size: libc::size_t,
     sections: *mut c_void,
 ) -> libc::c_int {
-    // SAFETY: `dl_iterate_phdr` passes a valid object, and `objects` a vector.
-    let (info, sections) = unsafe { (&*info, &mut *sections.cast::<Vec<Range<usize>>>()) };
+    // SAFETY: `dl_iterate_phdr` passes a valid object, and `sections` a vector.
+    let (info, sections) = unsafe { (&*info, &mut *sections.cast::<Vec<Section>>()) };
     // SAFETY: the headers are as many as the object says.
     let headers = unsafe { core::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum as usize) };
     for header in headers.iter().filter(|header| header.p_type == libc::PT_NOTE) {
@@ -87,8 +100,12 @@ unsafe extern "C" fn visit(
                     && from <= section.start
                     && section.end <= from.wrapping_add(load.p_memsz as usize)
             });
-            if inside && !sections.contains(&section) {
-                sections.push(section);
+            if inside && sections.iter().all(|other| other.sites != section) {
+                let end = |load: &libc::Elf64_Phdr| load.p_vaddr.saturating_add(load.p_memsz);
+                let loads = headers.iter().filter(|load| load.p_type == libc::PT_LOAD);
+                let in_file =
+                    if info.dlpi_addr == 0 { 0 } else { loads.map(end).max().unwrap_or(0) };
+                sections.push(Section { sites: section, in_file: in_file as usize });
             }
         }
     }
@@ -143,6 +160,19 @@ fn ours(mut notes: &[u8], base: usize, wanted: u32) -> impl Iterator<Item = (&[u
 }
 
 impl SiteMeta {
+    /// Whether the dynamic linker has made addresses of what its file has: another thread may be loading the object, whose constructor
+    /// asks for its sites again. Those of an address in the file are less than `in_file`.
+    fn is_relocated(&self, in_file: usize) -> bool {
+        let is = |place: *const usize| {
+            // SAFETY: a word of a loaded object, that the linker may write meanwhile.
+            unsafe { place.read_volatile() >= in_file }
+        };
+        let text = |text: &Str| text.len == 0 || is((&raw const text.ptr).cast());
+        [&self.name, &self.file, &self.format].into_iter().all(text)
+            && (self.arg_count == 0
+                || is((&raw const self.args).cast()) && self.args().iter().all(|it| text(&it.name)))
+    }
+
     /// Name of the event, `category.name`.
     pub fn name(&self) -> &'static str {
         self.name.get()

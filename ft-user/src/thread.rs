@@ -24,6 +24,8 @@ pub enum Claim {
     Over = 1,
     /// It forks, and has set its ring aside: its events go to the shared ring until it has forked.
     Forks = 2,
+    /// It claims one: what an allocator writes meanwhile goes to the shared ring.
+    UnderWay = 3,
 }
 
 /// Makes `ring` the ring of the calling thread.
@@ -71,17 +73,12 @@ pub fn policy() -> Option<core::ffi::c_int> {
 /// The ring of the calling thread, claimed now if it has none and may have one.
 pub(crate) fn attach() -> Option<&'static RingControl> {
     if arch::tls_ring().is_null() {
-        const ALLOWED: usize = Claim::Allowed as usize;
-        const FORKS: usize = Claim::Forks as usize;
-        match arch::tls_claim() {
-            ALLOWED => {
-                if let Some(ring) = process::claim_ring() {
-                    // SAFETY: the ring was claimed for this thread, and is released only through `clear`.
-                    unsafe { set(ring) };
-                }
-            }
-            FORKS => fork::look(),
-            _ => {}
+        fork::look();
+        if arch::tls_claim() == Claim::Allowed as usize
+            && let Some(ring) = process::claim_ring()
+        {
+            // SAFETY: the ring was claimed for this thread, and is released only through `clear`.
+            unsafe { set(ring) };
         }
     }
     ring()

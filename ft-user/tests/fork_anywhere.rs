@@ -8,53 +8,12 @@
 mod c;
 mod common;
 
-use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::Ordering::*;
-use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 
 use c::{Link, build, compilers, run};
 use common::Memory;
-use common::agent::Listener;
-
-/// A flag of a registration that no process sends.
-const THE_LAST: u32 = 1 << 31;
-
-/// Takes the memfds of all processes that register.
-struct Agent {
-    path: PathBuf,
-    memories: Arc<Mutex<Vec<Memory>>>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Agent {
-    fn new(name: &str) -> Agent {
-        let path = std::env::temp_dir().join(format!("ft-{}-{name}.sock", std::process::id()));
-        let listener = Listener::at(&path);
-        let memories = Arc::<Mutex<Vec<Memory>>>::default();
-        let found = Arc::clone(&memories);
-        let thread = std::thread::spawn(move || {
-            loop {
-                let (hello, memfd) = listener.serve(b"");
-                if hello.flags & THE_LAST != 0 {
-                    break;
-                }
-                found.lock().unwrap().push(Memory::map(&memfd));
-            }
-        });
-        Agent { path, memories, thread: Some(thread) }
-    }
-
-    /// All that have registered by now.
-    fn memories(mut self) -> Vec<Memory> {
-        let memfd = std::fs::File::open("/dev/null").unwrap();
-        common::agent::register(&self.path, &memfd, THE_LAST);
-        self.thread.take().unwrap().join().unwrap();
-        std::fs::remove_file(&self.path).unwrap();
-        std::mem::take(&mut *self.memories.lock().unwrap())
-    }
-}
+use common::agent::Agent;
 
 /// How much of `short` to do.
 fn scaled(short: u64) -> u64 {

@@ -173,6 +173,7 @@ pub(crate) const QUICK: &[&str] = &[
     "ft-user forbidden_tsc",
     "ft-user fork",
     "ft-user fork_anywhere",
+    "ft-user habits",
     "ft-user full_ring",
     "ft-user functions",
     "ft-user gone_threads",

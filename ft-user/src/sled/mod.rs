@@ -37,7 +37,7 @@ use crate::critical::Held;
 use crate::kernel::{self, File};
 use crate::layout::{Sled, SledEntry, SledKind};
 use crate::patch::{self, Text};
-use crate::{Switched, enable, glob};
+use crate::{Switched, enable, glob, loader};
 use file::Contents;
 use near::Near;
 
@@ -150,9 +150,11 @@ pub(crate) fn find(_held: &Held<'_>) -> bool {
     if !WANTED.load(Relaxed) {
         return false;
     }
-    let mut state = state();
-    state.find();
-    !state.entries.is_empty()
+    loader::without_unloading(|| {
+        let mut state = state();
+        state.find();
+        !state.entries.is_empty()
+    })
 }
 
 /// Switches the sleds that are `asked` for, and new ones as `wanted` says.
@@ -164,6 +166,10 @@ pub(crate) fn apply(
     if !WANTED.load(Relaxed) {
         return Count::default();
     }
+    loader::without_unloading(|| apply_to_loaded(asked, wanted))
+}
+
+fn apply_to_loaded(asked: Option<(&str, bool)>, wanted: impl Fn(&str) -> Option<bool>) -> Count {
     let mut state = state();
     state.find();
     let (mut count, mut text) = (Count::default(), None);

@@ -7,9 +7,13 @@ use std::fs::File;
 use std::mem;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 
 use ft_user::layout::{Hello, MAGIC, NO_ANSWER, VERSION};
+
+use super::Memory;
 
 /// A socket at which processes register.
 pub(crate) struct Listener(OwnedFd);
@@ -104,4 +108,42 @@ fn address(path: &Path) -> (libc::sockaddr_un, libc::socklen_t) {
         *place = byte as libc::c_char;
     }
     (address, size_of_val(&address) as libc::socklen_t)
+}
+
+/// A flag of a registration that no process sends.
+const THE_LAST: u32 = 1 << 31;
+
+/// Takes the memfds of all processes that register.
+pub(crate) struct Agent {
+    pub(crate) path: PathBuf,
+    memories: Arc<Mutex<Vec<Memory>>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Agent {
+    pub(crate) fn new(name: &str) -> Agent {
+        let path = std::env::temp_dir().join(format!("ft-{}-{name}.sock", std::process::id()));
+        let listener = Listener::at(&path);
+        let memories = Arc::<Mutex<Vec<Memory>>>::default();
+        let found = Arc::clone(&memories);
+        let thread = std::thread::spawn(move || {
+            loop {
+                let (hello, memfd) = listener.serve(b"");
+                if hello.flags & THE_LAST != 0 {
+                    break;
+                }
+                found.lock().unwrap().push(Memory::map(&memfd));
+            }
+        });
+        Agent { path, memories, thread: Some(thread) }
+    }
+
+    /// All that have registered by now.
+    pub(crate) fn memories(mut self) -> Vec<Memory> {
+        let memfd = std::fs::File::open("/dev/null").unwrap();
+        register(&self.path, &memfd, THE_LAST);
+        self.thread.take().unwrap().join().unwrap();
+        std::fs::remove_file(&self.path).unwrap();
+        std::mem::take(&mut *self.memories.lock().unwrap())
+    }
 }

@@ -1,0 +1,357 @@
+// Programs that do what programs do beside a tracer. Arguments: which, and, for `unloads`, the path of a library. Each ends by itself,
+// with status 0 if all is as it would be without the tracer.
+#define _GNU_SOURCE
+#include "feather_trace.h"
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define CHECK(condition) ((condition) ? (void)0 : (perror(#condition), _exit(1)))
+
+enum { FORKS = 20, KEYS = 40, ARENA = 64 << 20 };
+
+static volatile int over;
+
+/* The allocator of the whole program: one lock, and memory that is never used again. */
+static pthread_mutex_t heap = PTHREAD_MUTEX_INITIALIZER;
+static char arena[ARENA] __attribute__((aligned(4096)));
+static size_t used;
+static void (*within_malloc)(void);
+
+void *malloc(size_t bytes)
+{
+	pthread_mutex_lock(&heap);
+	size_t at = used;
+	used += (bytes + 15) / 16 * 16;
+	if (used > ARENA) abort();
+	if (within_malloc) within_malloc();
+	pthread_mutex_unlock(&heap);
+	return arena + at;
+}
+
+void free(void *unused)
+{
+	(void)unused;
+}
+
+void *calloc(size_t count, size_t bytes)
+{
+	return memset(malloc(count * bytes), 0, count * bytes);
+}
+
+void *realloc(void *old, size_t bytes)
+{
+	char *new = malloc(bytes);
+	/* What is copied too much lies before the new place. */
+	if (old) memmove(new, old, (char *)old + bytes > new ? (size_t)(new - (char *)old) : bytes);
+	return new;
+}
+
+void *memalign(size_t alignment, size_t bytes)
+{
+	return (void *)(((uintptr_t)malloc(bytes + alignment) + alignment - 1) / alignment * alignment);
+}
+
+int posix_memalign(void **place, size_t alignment, size_t bytes)
+{
+	*place = memalign(alignment, bytes);
+	return 0;
+}
+
+void *aligned_alloc(size_t alignment, size_t bytes)
+{
+	return memalign(alignment, bytes);
+}
+
+static void start(void)
+{
+	CHECK(ft_init() == 0 && ft_enable("habit.*") > 0);
+	FT_EVENT("habit.main", "");
+}
+
+static pthread_t spawned(void *(*body)(void *))
+{
+	pthread_t thread;
+	CHECK(pthread_create(&thread, NULL, body, NULL) == 0);
+	return thread;
+}
+
+static void forks(int count)
+{
+	for (int n = 0; n < count; n++) {
+		pid_t child = fork();
+		if (child == 0) {
+			alarm(120);
+			FT_EVENT("habit.child", "");
+			_exit(0);
+		}
+		int status = 1;
+		CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+	}
+}
+
+static void *switches(void *unused)
+{
+	while (!over) {
+		ft_enable("habit.other");
+		ft_disable("habit.other");
+		FT_EVENT("habit.other", "");
+	}
+	return unused;
+}
+
+/* A collector of garbage stops all other threads by a signal, while it has the lock that its fork handler takes. */
+static pthread_mutex_t world = PTHREAD_MUTEX_INITIALIZER;
+static pthread_t mutator;
+static sem_t stopped, go;
+
+static void stop_here(int signal)
+{
+	(void)signal;
+	int error = errno;
+	sem_post(&stopped);
+	while (sem_wait(&go) != 0) {}
+	errno = error;
+}
+
+static void take_world(void)
+{
+	pthread_mutex_lock(&world);
+}
+
+static void give_world(void)
+{
+	pthread_mutex_unlock(&world);
+}
+
+static void *collects(void *unused)
+{
+	while (!over) {
+		pthread_mutex_lock(&world);
+		pthread_kill(mutator, SIGUSR1);
+		while (sem_wait(&stopped) != 0) {}
+		sem_post(&go);
+		pthread_mutex_unlock(&world);
+	}
+	return unused;
+}
+
+static void collector(void)
+{
+	mutator = pthread_self();
+	CHECK(sem_init(&stopped, 0, 0) == 0 && sem_init(&go, 0, 0) == 0 && signal(SIGUSR1, stop_here) != SIG_ERR);
+	CHECK(pthread_atfork(take_world, give_world, give_world) == 0);
+	start();
+	pthread_t thread = spawned(collects);
+	forks(FORKS);
+	over = 1;
+	pthread_join(thread, NULL);
+}
+
+/* Signals are blocked, and taken by sigwait. */
+static void waits_for_signals(void)
+{
+	int signals[] = { SIGTRAP, SIGILL, SIGBUS, SIGFPE, SIGSEGV, SIGSYS, SIGTERM };
+	start();
+	for (size_t n = 0; n < sizeof signals / sizeof *signals; n++) {
+		sigset_t all, one;
+		int taken = 0;
+		CHECK(sigfillset(&all) == 0 && pthread_sigmask(SIG_BLOCK, &all, NULL) == 0);
+		CHECK(kill(getpid(), signals[n]) == 0);
+		forks(1);
+		sigemptyset(&one);
+		sigaddset(&one, signals[n]);
+		CHECK(sigwait(&one, &taken) == 0 && taken == signals[n]);
+	}
+}
+
+/* Fork handlers before ours that block signals, as libraries do whose locks a handler takes, and write events. */
+static sigset_t before_fork;
+
+static void block_all(void)
+{
+	sigset_t all;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before_fork);
+}
+
+static void unblock(void)
+{
+	FT_EVENT("habit.handler", "");
+	pthread_sigmask(SIG_SETMASK, &before_fork, NULL);
+}
+
+static void masks(void)
+{
+	CHECK(pthread_atfork(block_all, unblock, unblock) == 0);
+	start();
+	pid_t child = fork();
+	sigset_t now;
+	int blocked = 0, status = 1;
+	CHECK(pthread_sigmask(SIG_SETMASK, NULL, &now) == 0);
+	for (int signal = 1; signal < 32; signal++) blocked += sigismember(&now, signal);
+	if (child == 0) _exit(blocked != 0);
+	CHECK(blocked == 0 && waitpid(child, &status, 0) == child && status == 0);
+}
+
+/* An allocator whose fork handlers come before ours, for they were set later. */
+static void take_heap(void)
+{
+	pthread_mutex_lock(&heap);
+}
+
+static void give_heap(void)
+{
+	pthread_mutex_unlock(&heap);
+}
+
+static void locks_its_heap(void)
+{
+	start();
+	CHECK(pthread_atfork(take_heap, give_heap, give_heap) == 0);
+	pthread_t thread = spawned(switches);
+	forks(FORKS);
+	over = 1;
+	pthread_join(thread, NULL);
+}
+
+/* A collector that sees writes by their faults. */
+static void open_heap(int signal)
+{
+	(void)signal;
+	CHECK(mprotect(arena, ARENA, PROT_READ | PROT_WRITE) == 0);
+}
+
+static void *one_event(void *unused)
+{
+	FT_EVENT("habit.other", "");
+	return unused;
+}
+
+static void protects_its_heap(void)
+{
+	CHECK(signal(SIGSEGV, open_heap) != SIG_ERR);
+	for (int n = 0; n < 6; n++) {
+		CHECK(mprotect(arena, ARENA, PROT_READ) == 0);
+		switch (n) {
+		case 0: start(); break;
+		case 1: ft_enable("habit.other"); break;
+		case 2: ft_disable("*"); break;
+		case 3: ft_enable("*"); break;
+		case 4: pthread_join(spawned(one_event), NULL); break;
+		default: forks(1);
+		}
+	}
+}
+
+/* Events in the allocator, where so many keys are taken that a further one allocates. */
+static __thread int depth;
+static volatile int deepest;
+
+static void event_in_malloc(void)
+{
+	depth++;
+	if (depth > deepest) deepest = depth;
+	if (depth < 3) FT_EVENT("habit.malloc", "");
+	depth--;
+}
+
+static void *allocates(void *unused)
+{
+	within_malloc = event_in_malloc;
+	free(malloc(10));
+	within_malloc = NULL;
+	return unused;
+}
+
+static void has_keys(void)
+{
+	pthread_key_t key;
+	pthread_mutexattr_t recursive;
+	/* What the allocator does within itself is to be seen as depth. */
+	CHECK(pthread_mutexattr_init(&recursive) == 0 && pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE) == 0);
+	CHECK(pthread_mutex_init(&heap, &recursive) == 0);
+	for (int n = 0; n < KEYS; n++) CHECK(pthread_key_create(&key, NULL) == 0);
+	CHECK(ft_init() == 0 && ft_enable("habit.*") > 0);
+	pthread_join(spawned(allocates), NULL);
+	/* The event's own call of calloc, whose event goes elsewhere. */
+	CHECK(deepest == 2);
+}
+
+/* A fork handler before ours that runs a program. */
+static void run_within(void)
+{
+	FT_EVENT("habit.handler", "");
+	pid_t child = vfork();
+	if (child == 0) {
+		FT_EVENT("habit.vforked", "");
+		_exit(0);
+	}
+	CHECK(child > 0 && waitpid(child, NULL, 0) == child);
+}
+
+static void vforks_in_handler(void)
+{
+	CHECK(pthread_atfork(run_within, NULL, NULL) == 0);
+	start();
+	forks(FORKS);
+}
+
+/* A fork handler that switches sites off in the child. */
+static void off_in_child(void)
+{
+	ft_disable("*");
+}
+
+static void switches_in_child(void)
+{
+	CHECK(pthread_atfork(NULL, NULL, off_in_child) == 0);
+	start();
+	forks(1);
+	FT_EVENT("habit.main", "");
+}
+
+/* Libraries come and go beside a thread that switches sites. */
+static void unloads(const char *library)
+{
+	start();
+	pthread_t thread = spawned(switches);
+	for (int n = 0; n < 300; n++) {
+		void *handle = dlopen(library, RTLD_NOW);
+		CHECK(handle && dlclose(handle) == 0);
+	}
+	over = 1;
+	pthread_join(thread, NULL);
+}
+
+int main(int count, char **arguments)
+{
+	static const struct {
+		const char *name;
+		void (*run)(void);
+	} habits[] = {
+		{ "collector", collector }, { "waits-for-signals", waits_for_signals }, { "masks", masks },
+		{ "locks-its-heap", locks_its_heap }, { "protects-its-heap", protects_its_heap }, { "has-keys", has_keys },
+		{ "vforks-in-handler", vforks_in_handler }, { "switches-in-child", switches_in_child },
+	};
+	alarm(240);
+	CHECK(count >= 2);
+	for (size_t n = 0; n < sizeof habits / sizeof *habits; n++) {
+		if (strcmp(habits[n].name, arguments[1]) == 0) {
+			habits[n].run();
+			return 0;
+		}
+	}
+	CHECK(count == 3 && strcmp(arguments[1], "unloads") == 0);
+	unloads(arguments[2]);
+	return 0;
+}
