@@ -101,6 +101,37 @@ fn others_that_come_later_take_it_first() {
 }
 
 #[test]
+fn who_has_waited_for_a_semaphore_and_takes_a_lock_overtakes_who_waits_for_that() {
+    // Also where nobody else takes a lock in between.
+    for others in ["", "26 acquire a M\n 27 release a M\n"] {
+        let timeline = format!(
+            "0 0 .>a S
+             0 1 .>b S
+             10 acquire a L
+             14 wait b L
+             15 1 b>c S
+             16 wait c S
+             20 take c S
+             {others}
+             30 release a L
+             32 acquire c L
+             34 release c L
+             42 wake c b 1
+             43 1 c>b S
+             45 acquire b L
+             50 release b L"
+        );
+        check(
+            &timeline,
+            &[
+                "c 16+4 free4 running4",
+                "b 14+31 free13 asleep10 runnable1 running2 woken by c after 8 behind c1 overtaken 1",
+            ],
+        );
+    }
+}
+
+#[test]
 fn a_lock_that_is_taken_again_before_the_waiter_runs_was_not_its_turn() {
     check(
         "0 0 .>a S

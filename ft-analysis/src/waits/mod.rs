@@ -15,7 +15,6 @@ mod spared;
 use crate::analysis::Analysis;
 use crate::world::{Change, Hold, Outcome, Over, PerThread, Shares, Thread, Wait, Wake, World};
 use crate::{Rows, Tally};
-use ft_trace::ids::ThreadKey;
 use own::Own;
 use queues::{Here, Queues, Start};
 use spared::{Gains, Spared};
@@ -26,8 +25,8 @@ pub struct Waits {
     queues: Queues,
     waiters: PerThread<Option<Box<Waiter>>>,
     gains: Gains,
-    /// Who waited for the lock that it is about to have.
-    comes: Option<ThreadKey>,
+    /// The lock that a thread has waited for and is about to have.
+    comes: PerThread<Option<i64>>,
     rows: u64,
 }
 
@@ -46,7 +45,7 @@ impl Analysis for Waits {
         match *change {
             Change::Acquired { thread, hold } if !hold.is_semaphore() => {
                 let here = Here::of(thread, world);
-                if self.comes.take() != Some(thread.key) {
+                if self.comes.of(thread).take() != Some(hold.lock) {
                     self.queues.overtakes_all(hold.lock, &here);
                 }
                 self.queues.acquired(hold.lock, &here);
@@ -157,7 +156,7 @@ impl Waits {
         let free = self.queues.free(wait.lock, &here);
         own.look(world.now(), thread.account(world.now()), free);
         self.queues.overtakes(wait.lock, thread.key.tid, &here);
-        self.comes = Some(thread.key);
+        *self.comes.of(thread) = Some(wait.lock);
         let unseen = thread.unseen >= wait.ts || verdict.touched;
         // Who was to blame has been seen before; so what is not known of it was lost, if only before the wait began.
         let hidden = world.context().kernel && verdict.blame.parts.unexplained_ns > 0;
