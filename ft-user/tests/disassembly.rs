@@ -2,6 +2,9 @@
 //! instruction. No call, no register saved on entry, no use of the stack, no load of an argument.
 #![cfg(all(target_arch = "x86_64", not(ft_off)))]
 
+#[path = "../../tests/common/said.rs"]
+mod said;
+
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::process::Command;
@@ -134,7 +137,7 @@ fn compile_c(compiler: &str, language: &[&str]) -> Option<String> {
         .args([concat!(env!("CARGO_MANIFEST_DIR"), "/include"), source])
         .output();
     let Ok(output) = output else {
-        println!("SKIPPED: {compiler} is not installed; `cargo xtask setup` gets it");
+        said::skipped(&format!("{compiler} is not installed; `cargo xtask setup` gets it"));
         return None;
     };
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -47,7 +47,7 @@ fn outcome(how: &str) -> Option<(Vec<String>, Vec<u64>)> {
 fn check(how: &str, expected: [&str; 4], expected_events: &[u64]) {
     let Some((said, events)) = outcome(how) else { return };
     if said.contains(&"unsupported".to_owned()) {
-        println!("SKIPPED: the kernel does not know PR_SET_MDWE (Linux 6.3)");
+        c::skipped("the kernel does not know PR_SET_MDWE (Linux 6.3)");
         return;
     }
     assert_eq!(said, expected, "{how}");
@@ -66,7 +66,7 @@ fn another_user_switches_its_sites() {
 fn who_has_no_proc_switches_its_sites() {
     // SAFETY: takes no pointer.
     if unsafe { libc::geteuid() } != 0 {
-        println!("SKIPPED: chroot needs root");
+        c::skipped("chroot needs root");
         return;
     }
     check("root", ["enable 1 0", "disable 1 0", "enable 1 0", "none 0 0"], &[1, 3]);

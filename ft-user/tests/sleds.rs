@@ -254,7 +254,7 @@ fn a_programs_own_functions_that_recording_calls_are_left_alone() {
 fn gigabytes_of_zeros_and_functions_that_are_one_are_in_nobodys_way() {
     let has_gold = Command::new("ld.gold").arg("--version").output().is_ok();
     if !has_gold {
-        println!("SKIPPED: functions that are one: ld.gold is not installed");
+        c::skipped("functions that are one: ld.gold is not installed");
     }
     let gold = ["-ffunction-sections", "-fuse-ld=gold", "-Wl,--icf=all"];
     let forms = [("large", &[][..], "2"), ("one", &gold, "1")];
@@ -393,7 +393,7 @@ fn nothing_but_what_is_skipped_is_written_and_the_death_of_a_program_loses_nothi
 #[test]
 fn the_forms_are_these_instructions() {
     if Command::new("objdump").arg("--version").output().is_err() {
-        println!("SKIPPED: objdump is not installed; `cargo xtask setup` gets it");
+        c::skipped("objdump is not installed; `cargo xtask setup` gets it");
         return;
     }
     for (kind, off, on) in [

@@ -279,7 +279,7 @@ fn a_profiler_walks_the_stack() {
 #[test]
 fn libunwind_walks_the_stack() {
     if !Path::new("/usr/include/libunwind.h").exists() {
-        return println!("SKIPPED: libunwind is not installed; its package is libunwind-dev");
+        return c::skipped("libunwind is not installed; its package is libunwind-dev");
     }
     let backtrace = ["-Dbacktrace=unw_backtrace", "-include", "libunwind.h"];
     let flags =

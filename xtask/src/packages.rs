@@ -115,6 +115,7 @@ pub(crate) const BROWSER: Group = Group {
 /// Programs that are recorded by tests. Debian starts the servers as services; the tests start their own.
 pub(crate) const RECORDED: Group = Group {
     packages: &[
+        package("curl", "usr/bin/curl", "a test asks a web server with it"),
         // Both are written in Go, and use libc.
         package(
             "direnv",
@@ -160,6 +161,7 @@ pub(crate) const JUDGES: Group = Group {
     packages: &[
         package("babeltrace2", "usr/bin/babeltrace2", "a test reads exported traces with it"),
         package("bpftrace", "usr/bin/bpftrace", "tests compare counts with it"),
+        package("gdb", "usr/bin/gdb", "a test has it walk stacks within events"),
         package(
             "libgoogle-perftools4",
             "usr/lib/x86_64-linux-gnu/libprofiler.so.0",

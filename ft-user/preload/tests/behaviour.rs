@@ -5,6 +5,8 @@
 #[path = "../../tests/common/mod.rs"]
 mod common;
 mod program;
+#[path = "../../../tests/common/said.rs"]
+mod said;
 
 use std::path::Path;
 use std::process::Command;
@@ -245,7 +247,7 @@ fn what_the_thread_sanitizer_says_it_says_with_all_events_on() {
     let mut cc = Command::new("cc");
     cc.args(["-std=gnu17", "-O1", "-g", "-fsanitize=thread", "-pthread", "-o"]);
     if !cc.arg(&out).arg(source).status().is_ok_and(|status| status.success()) {
-        println!("left out: this compiler has no ThreadSanitizer");
+        said::skipped("this compiler has no ThreadSanitizer");
         return;
     }
     let says = |command: &mut Command| {

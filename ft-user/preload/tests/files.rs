@@ -7,6 +7,8 @@
 
 #[path = "../../tests/common/mod.rs"]
 mod common;
+#[path = "../../../tests/common/said.rs"]
+mod said;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -34,7 +36,7 @@ fn is_installed(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).any(|directory| directory.join(program).exists());
     if !found {
-        println!("left out: {program} is not installed");
+        said::skipped(&format!("{program} is not installed"));
     }
     found
 }
@@ -370,7 +372,7 @@ END
 fn a_database_server() {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let Some(programs) = versions.map(|version| version.path().join("bin")).next() else {
-        println!("left out: postgres is not installed");
+        said::skipped("postgres is not installed");
         return;
     };
     let script = r#"as=; d=$(mktemp -d); trap 'rm -rf $d' EXIT

@@ -6,6 +6,8 @@
 
 #[path = "../../tests/common/mod.rs"]
 mod common;
+#[path = "../../../tests/common/said.rs"]
+mod said;
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -24,7 +26,7 @@ fn installed(programs: &[&str]) -> bool {
         let path = std::env::var_os("PATH").unwrap_or_default();
         !std::env::split_paths(&path).any(|directory| directory.join(program).exists())
     });
-    missing.inspect(|program| println!("left out: {program} is not installed")).is_none()
+    missing.inspect(|program| said::skipped(&format!("{program} is not installed"))).is_none()
 }
 
 fn traced(command: &mut Command) -> &mut Command {

@@ -6,6 +6,8 @@
 mod common;
 #[allow(dead_code, reason = "not all of it is used here")]
 mod program;
+#[path = "../../../tests/common/said.rs"]
+mod said;
 #[path = "../../tests/stepper/mod.rs"]
 mod stepper;
 
@@ -66,7 +68,7 @@ fn what_unwinds_goes_through_a_wait() {
         match compiler.arg(source(name)).status() {
             Ok(status) => assert!(status.success(), "{compiler:?}"),
             Err(_) => {
-                println!("SKIPPED: {name}: {:?} is not installed", compiler.get_program());
+                said::skipped(&format!("{name}: {:?} is not installed", compiler.get_program()));
                 continue;
             }
         }

@@ -6,6 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+#[path = "../../../tests/common/said.rs"]
+mod said;
+pub(crate) use said::skipped;
+
 /// Sources of `ft-user`.
 pub(crate) const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../ft-user");
 
@@ -47,7 +51,7 @@ pub(crate) fn compilers<'a>(names: &[&'a str]) -> Vec<&'a str> {
     let works = |name: &&&str| {
         let found = Command::new(name).arg("--version").output().is_ok_and(|o| o.status.success());
         if !found {
-            println!("SKIPPED: {name} is not installed; `cargo xtask setup` gets it");
+            skipped(&format!("{name} is not installed; `cargo xtask setup` gets it"));
         }
         found
     };

@@ -44,8 +44,8 @@ pub(super) fn said(results: &str, name: &str, log: &str) -> Outcome {
         || log.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("nothing said");
     match line.and_then(|line| line.split(' ').next()) {
         Some("0") => Outcome::Ok(String::new()),
-        // What the agent says of a kernel that is too old.
-        Some(_) if log.contains("; use Linux ") => {
+        // What the agent says of a kernel that is too old. A test that fails says more.
+        Some(_) if log.contains("; use Linux ") && !log.contains(" panicked at ") => {
             let needs = log.rsplit("; use ").next().unwrap_or_default();
             let needs: Vec<&str> = needs.split_whitespace().take(2).collect();
             Outcome::Skipped(format!("needs {}", needs.join(" ")))
@@ -79,9 +79,9 @@ pub(super) fn kernel_tests(outcome: Outcome, log: &str, ledger: &str) -> Outcome
     let result = log.lines().find_map(|line| line.strip_prefix("test result: ok. "));
     let passed = result.and_then(|rest| rest.split(' ').next()?.parse::<usize>().ok()).unwrap_or(0);
     let skipped = ledger.lines().filter(|line| line.starts_with("skipped ")).count();
-    match passed {
+    match passed.saturating_sub(skipped) {
         0 => Outcome::Failed("no test ran".into()),
-        _ => Outcome::Ok(format!("{} of {passed}", passed.saturating_sub(skipped))),
+        ran => Outcome::Ok(format!("{ran} of {passed}")),
     }
 }
 
@@ -98,6 +98,8 @@ mod tests {
         assert_eq!(said(results, "demo", panic), Outcome::Failed("left: 1".into()));
         let old = "this kernel has no cgroup.ancestors, which it needs; use Linux 6.1 or newer";
         assert_eq!(said(results, "cgroup", old), Outcome::Skipped("needs Linux 6.1".into()));
+        let failed = format!("thread 'a' panicked at x:1:\n{old}\n{panic}");
+        assert_eq!(said(results, "cgroup", &failed), Outcome::Failed(old.into()));
         assert!(
             matches!(said(results, "preload", ""), Outcome::Failed(why) if why.contains("no end"))
         );
@@ -126,6 +128,8 @@ mod tests {
             kernel_tests(ran.clone(), log, "skipped b: old\n"),
             Outcome::Ok("1 of 2".into())
         );
-        assert!(matches!(kernel_tests(ran, "", ""), Outcome::Failed(_)));
+        assert!(matches!(kernel_tests(ran.clone(), "", ""), Outcome::Failed(_)));
+        let none = kernel_tests(ran, log, "skipped a: old\nskipped b: old\n");
+        assert!(matches!(none, Outcome::Failed(_)));
     }
 }
