@@ -146,6 +146,16 @@ impl Dir {
         Ok((Dir::open(path)?, made))
     }
 
+    /// Makes a directory in the one that `parent` holds; `path` is for messages.
+    ///
+    /// # Errors
+    ///
+    /// `AlreadyExists` when anything has that name, a link too.
+    pub(crate) fn make_in(parent: &OwnedFd, name: &OsStr, path: PathBuf) -> io::Result<Dir> {
+        rustix::fs::mkdirat(parent, name, new_dir())?;
+        Dir::checked(rustix::fs::openat(parent, name, DIRECTORY, Mode::empty())?, path)
+    }
+
     /// Opens the directory `name`.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use std::io::Write as _;
 use std::os::unix::fs::FileExt as _;
 use std::sync::OnceLock;
 
-use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 
 use crate::spool::mapping::Mapping;
 
@@ -39,14 +39,23 @@ fn copied() -> Option<File> {
     let [start, end] = [start, end].map(|number| u64::from_str_radix(number, 16).ok());
     let mut bytes = vec![0; usize::try_from(end?.checked_sub(start?)?).ok()?];
     File::open("/proc/self/mem").ok()?.read_exact_at(&mut bytes, start?).ok()?;
-    let mut file = File::from(memfd_create("vdso", MemfdFlags::CLOEXEC).ok()?);
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let mut file = File::from(memfd_create("vdso", flags).ok()?);
     file.write_all(&bytes).ok()?;
+    // Readers without rights get it, each of which reads for another user.
+    let whole = SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL;
+    fcntl_add_seals(&file, whole).ok()?;
     Some(file)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nobody_changes_it() {
+        image().expect("Linux maps one").write_at(b"forged", 0).unwrap_err();
+    }
 
     #[test]
     fn only_what_can_be_the_same_image_is_taken_for_it() {

@@ -1,19 +1,24 @@
 //! A directory where a user wants it, which appears whole or not at all: as [`whole_file`](crate::whole_file), for
 //! formats that are several files.
 
-use std::fs;
+use std::ffi::OsString;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::os::fd::OwnedFd;
+use std::path::Path;
 
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::dir::Dir;
+use crate::dir::{self, Dir};
 
 /// A directory under construction. Dropped without [`WholeDir::keep`], it goes away again, with all in it.
 #[derive(Debug)]
 pub struct WholeDir {
+    /// The directory where it is to appear, which others may change.
+    parent: OwnedFd,
     dir: Dir,
-    path: PathBuf,
+    aside: OsString,
+    name: OsString,
     kept: bool,
 }
 
@@ -22,26 +27,27 @@ impl WholeDir {
     ///
     /// # Errors
     ///
-    /// `AlreadyExists` when something has the name that is no empty directory; and what the kernel says.
+    /// `AlreadyExists` when something has the name that is no empty directory, or a symbolic link of another user leads there; and what
+    /// the kernel says.
     pub fn create(path: &Path) -> io::Result<WholeDir> {
         let wrong = |what| io::Error::new(io::ErrorKind::InvalidInput, what);
-        let name = path.file_name().ok_or_else(|| wrong("this names no directory"))?;
-        match fs::symlink_metadata(path) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-            Err(e) => return Err(e),
-            Ok(found) if found.is_dir() && fs::read_dir(path)?.next().is_none() => {}
-            Ok(_) => {
-                return Err(io::Error::new(io::ErrorKind::AlreadyExists, "it is there already"));
+        let name = path.file_name().ok_or_else(|| wrong("this names no directory"))?.to_owned();
+        let above = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let parent = dir::walk(above.unwrap_or(Path::new(".")), false)?;
+        match rustix::fs::statat(&parent, &name, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => {}
+            found => {
+                let is_dir = FileType::from_raw_mode(found?.st_mode) == FileType::Directory;
+                if !is_dir || !is_empty(&parent, &name)? {
+                    return Err(there());
+                }
             }
         }
         // A name has 255 bytes at most.
         let like: String = name.to_string_lossy().chars().take(50).collect();
-        let aside = path.with_file_name(format!(".{like}.{}.tmp", std::process::id()));
-        let (dir, made) = Dir::create(&aside)?;
-        if !made {
-            return Err(io::Error::new(io::ErrorKind::AlreadyExists, aside.display().to_string()));
-        }
-        Ok(WholeDir { dir, path: path.to_owned(), kept: false })
+        let aside = OsString::from(format!(".{like}.{}.tmp", std::process::id()));
+        let dir = Dir::make_in(&parent, &aside, path.with_file_name(&aside))?;
+        Ok(WholeDir { parent, dir, aside, name, kept: false })
     }
 
     /// Where its files go.
@@ -53,15 +59,21 @@ impl WholeDir {
     ///
     /// # Errors
     ///
-    /// What the kernel says: also when something has taken the name meanwhile.
+    /// What the kernel says: also when something has taken the name meanwhile, or another user has put something else in its place.
     pub fn keep(mut self) -> io::Result<()> {
-        match rustix::fs::rename(self.dir.path(), &self.path) {
-            Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOTDIR) => {
-                Err(io::Error::new(io::ErrorKind::AlreadyExists, "it is there already"))
-            }
-            done => {
-                self.kept = done.is_ok();
-                Ok(done?)
+        match rustix::fs::renameat(&self.parent, &self.aside, &self.parent, &self.name) {
+            Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOTDIR) => Err(there()),
+            Err(error) => Err(error.into()),
+            Ok(()) => {
+                self.kept = true;
+                let kept = rustix::fs::statat(&self.parent, &self.name, AtFlags::SYMLINK_NOFOLLOW)?;
+                match (kept.st_dev, kept.st_ino) == self.dir.id()? {
+                    true => Ok(()),
+                    false => Err(io::Error::new(
+                        io::ErrorKind::PermissionDenied,
+                        "another user has put something else in its place; name a directory that only you can write",
+                    )),
+                }
             }
         }
     }
@@ -70,14 +82,28 @@ impl WholeDir {
 impl Drop for WholeDir {
     fn drop(&mut self) {
         if !self.kept {
-            let _ = fs::remove_dir_all(self.dir.path());
+            let _ = self.dir.clear();
+            let _ = rustix::fs::unlinkat(&self.parent, &self.aside, AtFlags::REMOVEDIR);
         }
     }
+}
+
+fn there() -> io::Error {
+    io::Error::new(io::ErrorKind::AlreadyExists, "it is there already")
+}
+
+fn is_empty(parent: &OwnedFd, name: &OsString) -> io::Result<bool> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let dir = rustix::fs::openat(parent, name, flags, Mode::empty())?;
+    let mut entries = rustix::fs::Dir::read_from(dir)?;
+    // Besides itself and its parent.
+    Ok(entries.by_ref().take(3).count() <= 2)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::os::unix::fs::symlink;
 
     #[test]
@@ -116,5 +142,24 @@ mod tests {
         fs::create_dir_all(place.path().join("late/inner")).unwrap();
         assert_eq!(whole.keep().unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 3);
+    }
+
+    #[test]
+    fn it_stays_where_it_was_begun_and_what_others_put_there_is_not_taken_for_it() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        ["parent", "elsewhere"].iter().for_each(|name| fs::create_dir(at(name)).unwrap());
+        let whole = WholeDir::create(&at("parent/out")).unwrap();
+        whole.dir().write("stream", b"bytes").unwrap();
+        fs::rename(at("parent"), at("moved")).unwrap();
+        symlink(at("elsewhere"), at("parent")).unwrap();
+        whole.keep().unwrap();
+        assert_eq!(fs::read(at("moved/out/stream")).unwrap(), b"bytes");
+        assert_eq!(fs::read_dir(at("elsewhere")).unwrap().count(), 0);
+        let whole = WholeDir::create(&at("moved/late")).unwrap();
+        let aside = at("moved").join(&whole.aside);
+        fs::rename(&aside, at("stolen")).unwrap();
+        fs::create_dir(&aside).unwrap();
+        assert_eq!(whole.keep().unwrap_err().kind(), io::ErrorKind::PermissionDenied);
     }
 }

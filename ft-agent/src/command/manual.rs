@@ -1,11 +1,11 @@
 //! `ft-agent manual`.
 
-use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap_mangen::Man;
+use ft_trace::whole_file::WholeFile;
 
 use super::{CommandError, Result};
 use crate::cli;
@@ -48,7 +48,12 @@ pub(crate) fn run(args: &Args) -> Result {
     for command in std::iter::once(&program).chain(commands) {
         let (name, text) = page(command)?;
         let path = directory.join(name);
-        fs::write(&path, text).map_err(|source| CommandError::File { path, source })?;
+        let write = || {
+            let mut file = WholeFile::create(&path)?;
+            file.write_all(&text)?;
+            file.keep()
+        };
+        write().map_err(|source| CommandError::File { path: path.clone(), source })?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -10,7 +10,7 @@ const FIRST: &str = "trace";
 
 /// The directory of the next recording.
 pub(super) fn next() -> PathBuf {
-    after(Path::new("."))
+    after(Path::new("."), rustix::process::geteuid().as_raw())
 }
 
 /// The directory of the newest recording of this user.
@@ -22,15 +22,22 @@ pub(super) fn newest() -> Result<PathBuf, CommandError> {
     last(Path::new("."), rustix::process::geteuid().as_raw()).ok_or(CommandError::NoTrace)
 }
 
-fn after(within: &Path) -> PathBuf {
+fn after(within: &Path, user: u32) -> PathBuf {
     let is_empty = |name: &str| {
         fs::read_dir(within.join(name)).is_ok_and(|mut entries| entries.next().is_none())
     };
-    match numbers(within, |_| true).max() {
-        None => FIRST.into(),
-        Some(1) if is_empty(FIRST) => FIRST.into(),
-        Some(number) => name(number.saturating_add(1)).into(),
+    // Others may take numbers, too; the largest is not for them to say.
+    let own = numbers(within, |entry| is_of(entry, user)).max().unwrap_or(0);
+    if own <= 1 && is_empty(FIRST) {
+        return FIRST.into();
     }
+    let is_free = |number: &u32| fs::symlink_metadata(within.join(name(*number))).is_err();
+    let next = (own..=u32::MAX).skip(1).find(is_free).unwrap_or(u32::MAX);
+    name(next).into()
+}
+
+fn is_of(entry: &fs::DirEntry, user: u32) -> bool {
+    entry.metadata().is_ok_and(|entry| entry.uid() == user)
 }
 
 fn last(within: &Path, user: u32) -> Option<PathBuf> {
@@ -68,7 +75,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let user = fs::metadata(dir.path()).unwrap().uid();
         let check = |next: &str, newest: Option<&str>| {
-            assert_eq!(after(dir.path()), PathBuf::from(next));
+            assert_eq!(after(dir.path(), user), PathBuf::from(next));
             assert_eq!(last(dir.path(), user), newest.map(PathBuf::from));
         };
         let make = |name: &str| fs::create_dir(dir.path().join(name)).unwrap();
@@ -83,8 +90,11 @@ mod tests {
         check("trace-11", Some("trace-10"));
         fs::write(dir.path().join("trace-12"), "").unwrap();
         check("trace-13", Some("trace-10"));
+        // Those of another user are passed over.
+        let other = user.wrapping_add(1);
+        assert_eq!(after(dir.path(), other), PathBuf::from("trace-3"));
+        assert_eq!(last(dir.path(), other), None);
         make("trace-4294967295");
         check("trace-4294967295", Some("trace-4294967295"));
-        assert_eq!(last(dir.path(), user.wrapping_add(1)), None, "another user's");
     }
 }

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use ft_agent::control::socket::{Answer, Request};
+use ft_trace::legible::legible;
 use serde::Serialize;
 
 use super::control::RecordingArgs;
@@ -41,7 +42,8 @@ struct Snapshot {
 
 impl fmt::Display for Snapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{} (`ft-agent report {0}`)", self.trace.display())
+        let trace = self.trace.to_string_lossy();
+        writeln!(f, "{} (`ft-agent report {0}`)", legible(&trace))
     }
 }
 

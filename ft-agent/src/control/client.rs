@@ -1,13 +1,17 @@
 //! Asks a running recording, by its control socket.
 
-use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::fs;
+use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{CWD, Mode, OFlags};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use super::socket::{Answer, MAX_LINE, NAME, Request};
+use ft_trace::legible::legible;
 use ft_trace::spool::Spool;
 
 /// Why a recording cannot be asked, or does not do it.
@@ -36,7 +40,7 @@ pub enum ControlError {
         source: io::Error,
     },
     /// It says why it does not do it.
-    #[error("{0}")]
+    #[error("{}", legible(.0))]
     Declined(String),
 }
 
@@ -98,16 +102,32 @@ impl Recorder {
     }
 
     fn exchange(&mut self, request: &Request, patience: Duration) -> io::Result<Answer> {
-        self.connection.set_read_timeout(Some(patience))?;
+        let end = Instant::now() + patience;
+        self.connection.set_write_timeout(Some(patience))?;
         let mut line = serde_json::to_vec(request)?;
         line.push(b'\n');
         self.connection.write_all(&line)?;
-        let mut answer = String::new();
-        BufReader::new((&self.connection).take(MAX_LINE)).read_line(&mut answer)?;
-        if answer.is_empty() {
-            return Err(io::ErrorKind::UnexpectedEof.into());
+        let (mut answer, mut part) = (Vec::new(), [0; 4096]);
+        while !answer.contains(&b'\n') {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() || answer.len() as u64 > MAX_LINE {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            self.connection.set_read_timeout(Some(left))?;
+            match self.connection.read(&mut part)? {
+                0 if answer.is_empty() => return Err(io::ErrorKind::UnexpectedEof.into()),
+                0 => break,
+                bytes => answer.extend(&part[..bytes]),
+            }
         }
-        Ok(serde_json::from_str(&answer)?)
+        match serde_json::from_slice(&answer)? {
+            // In the directory that was named: whoever can make a socket there may say that it is any.
+            Answer::Snapshot(trace) => {
+                let name = trace.file_name().ok_or(io::ErrorKind::InvalidData)?;
+                Ok(Answer::Snapshot(self.dir.join(name)))
+            }
+            answer => Ok(answer),
+        }
     }
 }
 
@@ -118,13 +138,47 @@ pub fn is_recorded(dir: &Path) -> bool {
 
 /// By a short path, whatever that of the directory is: a socket's has 107 bytes (unix(7)).
 fn connect(dir: &Path) -> io::Result<UnixStream> {
-    let dir = File::open(dir)?;
-    UnixStream::connect(format!("/proc/self/fd/{}/{NAME}", dir.as_raw_fd()))
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let dir = rustix::fs::openat(CWD, dir, flags, Mode::empty())?;
+    let address = SocketAddrUnix::new(format!("/proc/self/fd/{}/{NAME}", dir.as_raw_fd()))?;
+    // Who lets others wait for a place in its queue is not waited for.
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    rustix::net::connect(&socket, &address)?;
+    let connection = UnixStream::from(socket);
+    connection.set_nonblocking(false)?;
+    Ok(connection)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Whoever listens there: its answer is of that directory, it is not waited for without end, and what it says is shown as text.
+    #[test]
+    fn who_answers_need_not_be_a_recording() {
+        let dir = tempfile::tempdir().unwrap();
+        let listener = std::os::unix::net::UnixListener::bind(dir.path().join(NAME)).unwrap();
+        let answers = |answer: &'static str| {
+            let recorder = Recorder::of_directory(dir.path()).unwrap();
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    let (mut client, _) = listener.accept().unwrap();
+                    let _ = client.write_all(answer.as_bytes());
+                    // Byte by byte, as long as somebody reads.
+                    while !answer.ends_with('\n') && client.write_all(b" ").is_ok() {
+                        std::thread::sleep(Duration::from_millis(10));
+                    }
+                });
+                recorder.ask(&Request::Snapshot, Duration::from_millis(300))
+            })
+        };
+        let theirs = answers("{\"snapshot\":\"/root/other/snapshot-0001\"}\n").unwrap();
+        assert_eq!(theirs, Answer::Snapshot(dir.path().join("snapshot-0001")));
+        answers("{\"snapshot\":").unwrap_err();
+        let said = answers("{\"error\":\"\\u001b[31mred\"}\n").unwrap_err().to_string();
+        assert!(said.contains("red") && !said.contains('\u{1b}'), "{said}");
+    }
 
     #[test]
     fn what_is_no_recording_is_told() {

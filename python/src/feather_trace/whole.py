@@ -38,7 +38,10 @@ def left_out(directory: Path, meta: Mapping[str, Any], incomplete: bool) -> froz
     of_tables = meta.get("tables")
     recorded = {name: table.get("files") for name, table in of_tables.items() if isinstance(table, dict)} if isinstance(of_tables, dict) else {}
     found = [fault for name, parts in recorded.items() for fault in faults(directory, name, parts, True)]
-    without = [file for file in analysis.get("left_out", []) if file not in found]
+    without = analysis.get("left_out", [])
+    if not isinstance(without, list) or not all(isinstance(file, str) for file in without):
+        raise ValueError(f"{legible(directory)} is damaged: `left_out` of its analysis.json is no list of files")
+    without = [file for file in without if file not in found]
     tables = analysis.get("tables")
     if isinstance(tables, dict):
         found += [fault for name, parts in tables.items() for fault in faults(directory, name, parts, False)]

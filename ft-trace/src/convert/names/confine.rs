@@ -30,7 +30,7 @@ const CPU_S: u64 = 300;
 const DESCRIPTORS: u64 = 16;
 
 /// Calls that a worker makes.
-const CALLS: [i64; 22] = [
+const CALLS: [i64; 21] = [
     libc::SYS_recvmsg,
     libc::SYS_sendmsg,
     libc::SYS_read,
@@ -39,7 +39,6 @@ const CALLS: [i64; 22] = [
     libc::SYS_statx,
     libc::SYS_lseek,
     libc::SYS_close,
-    libc::SYS_fcntl,
     libc::SYS_brk,
     libc::SYS_munmap,
     libc::SYS_mremap,
@@ -57,6 +56,9 @@ const CALLS: [i64; 22] = [
 
 /// Calls that make memory, which must not be executable; which argument says so.
 const OF_MEMORY: [(i64, u8); 2] = [(libc::SYS_mmap, 2), (libc::SYS_mprotect, 2)];
+
+/// What may be asked of a descriptor. `F_SETOWN`, `F_SETSIG` and `O_ASYNC` would have the kernel send any signal.
+const OF_DESCRIPTORS: [i32; 3] = [libc::F_DUPFD_CLOEXEC, libc::F_GETFD, libc::F_GETFL];
 
 /// Gives up all rights of this process, which has one thread.
 ///
@@ -90,13 +92,20 @@ pub(super) fn confine() -> io::Result<()> {
     seccompiler::apply_filter(&filter).map_err(io::Error::other)
 }
 
-/// A second line behind the filter, which has no call that takes a path: none leads to a file, where the kernel has Landlock (5.13).
+/// A second line behind the filter, which has no call that takes a path or sends a signal: none leads to a file, where the kernel has
+/// Landlock (5.13), and no signal to a process outside (6.12).
 pub(super) fn leave_no_path() {
-    // Each access that its first version knows (linux/landlock.h).
-    let any: u64 = (1 << 13) - 1;
+    // `struct landlock_ruleset_attr` (linux/landlock.h): each access that the first version knows, none of the network's, and
+    // LANDLOCK_SCOPE_SIGNAL.
+    let attributes: [u64; 3] = [(1 << 13) - 1, 0, 1 << 1];
     let (create, restrict) = (libc::SYS_landlock_create_ruleset, libc::SYS_landlock_restrict_self);
-    // SAFETY: points to what is read, which has this size.
-    let none_allowed = unsafe { libc::syscall(create, &raw const any, size_of::<u64>(), 0) };
+    // Kernels that do not know the last two words want the first alone.
+    let ruleset = |bytes: usize| {
+        // SAFETY: points to what is read, which has this size at least.
+        unsafe { libc::syscall(create, attributes.as_ptr(), bytes, 0) }
+    };
+    let all = ruleset(size_of_val(&attributes));
+    let none_allowed = if all >= 0 { all } else { ruleset(size_of::<u64>()) };
     if none_allowed >= 0 {
         // SAFETY: a descriptor that was opened here, and is closed here.
         unsafe { libc::syscall(restrict, none_allowed, 0) };
@@ -105,13 +114,19 @@ pub(super) fn leave_no_path() {
     }
 }
 
-fn filter() -> Result<BpfProgram, seccompiler::BackendError> {
+pub(super) fn filter() -> Result<BpfProgram, seccompiler::BackendError> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = CALLS.map(|call| (call, Vec::new())).into();
     for (call, argument) in OF_MEMORY {
         let executable = SeccompCmpOp::MaskedEq(libc::PROT_EXEC as u64);
         let none = SeccompCondition::new(argument, SeccompCmpArgLen::Dword, executable, 0)?;
         rules.insert(call, vec![SeccompRule::new(vec![none])?]);
     }
+    let asked = |what: i32| {
+        let is = SeccompCondition::new(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, what as u64)?;
+        SeccompRule::new(vec![is])
+    };
+    let asked: Result<_, _> = OF_DESCRIPTORS.into_iter().map(asked).collect();
+    rules.insert(libc::SYS_fcntl, asked?);
     let refused = SeccompAction::Errno(libc::EPERM as u32);
     SeccompFilter::new(rules, refused, SeccompAction::Allow, TargetArch::x86_64)?.try_into()
 }

@@ -384,6 +384,24 @@ fn no_path_leads_to_a_file_where_landlock_is() {
     assert_eq!(opened.join().unwrap(), (true, Some(io::ErrorKind::PermissionDenied)));
 }
 
+/// In a thread of its own, which alone is filtered. A descriptor that says to whom the kernel tells of it, and how, kills.
+#[test]
+fn no_signal_is_asked_of_a_descriptor() {
+    let asked = std::thread::spawn(|| {
+        let (ours, _theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+        rustix::thread::set_no_new_privs(true).unwrap();
+        seccompiler::apply_filter(&confine::filter().unwrap()).unwrap();
+        let ask = |what: i32, argument: i32| {
+            // SAFETY: takes numbers alone.
+            unsafe { libc::fcntl(std::os::fd::AsRawFd::as_raw_fd(&ours), what, argument) }
+        };
+        let refused = [(libc::F_SETOWN, 1), (libc::F_SETFL, libc::O_ASYNC), (10, libc::SIGKILL)]
+            .map(|(what, argument)| ask(what, argument));
+        (refused, ask(libc::F_GETFD, 0) >= 0)
+    });
+    assert_eq!(asked.join().unwrap(), ([-1; 3], true));
+}
+
 fn on_disk(content: &[u8]) -> (tempfile::NamedTempFile, Mapping) {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), content).unwrap();
