@@ -99,6 +99,18 @@ pub(super) fn dictionary(
     )
 }
 
+/// Bytes of a text that is read from a trace: twice what the agent writes of a path or a name. One that stands in all rows takes no room in
+/// a file, and its length for each where it is written.
+///
+/// Limit: the rest is left out.
+/// Shown by: `a_text_from_elsewhere_is_as_long_as_one_that_is_written`.
+pub(super) const MAX_TEXT: usize = 8192;
+
+/// As much of it as is read.
+pub(super) fn cut(text: &str) -> &str {
+    &text[..text.floor_char_boundary(MAX_TEXT)]
+}
+
 /// Strings that were read already.
 #[derive(Default)]
 pub struct NamePool(HashSet<Name>);
@@ -129,7 +141,7 @@ impl NameReader {
     pub(super) fn bind(array: &ArrayRef, pool: &mut NamePool) -> Option<NameReader> {
         let array = array.as_dictionary_opt::<Int32Type>()?;
         let values = array.values().as_string_opt::<i32>()?;
-        let values = values.iter().map(|text| pool.get(text.unwrap_or_default())).collect();
+        let values = values.iter().map(|text| pool.get(cut(text.unwrap_or_default()))).collect();
         Some(NameReader { keys: array.keys().clone(), values })
     }
 
@@ -143,6 +155,15 @@ impl NameReader {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_from_elsewhere_is_as_long_as_one_that_is_written() {
+        let long = "ä".repeat(MAX_TEXT);
+        let mut builder = NameBuilder::default();
+        builder.push(Some(&long.as_str().into()));
+        let read = NameReader::bind(&builder.finish(1), &mut NamePool::default()).unwrap();
+        assert_eq!(*read.get(0).unwrap(), long[..MAX_TEXT]);
+    }
 
     #[test]
     fn equal_text_is_one_entry_whatever_its_allocation() {

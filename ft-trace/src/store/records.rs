@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 
 use super::catalogue::{Column, Table};
 use super::error::Result;
+use super::name_column::cut;
 use super::reader::{Trace, next_batch};
 
 /// The columns of a row by their names.
@@ -71,7 +72,8 @@ fn value(column: &ArrayRef, row: usize) -> Value {
         _ => {
             let names = column.as_dictionary::<Int32Type>();
             let key = names.keys().value(row) as usize;
-            names.values().as_string_opt::<i32>().map_or(Value::Null, |text| text.value(key).into())
+            let texts = names.values().as_string_opt::<i32>();
+            texts.map_or(Value::Null, |texts| cut(texts.value(key)).into())
         }
     }
 }

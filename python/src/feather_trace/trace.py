@@ -228,7 +228,8 @@ class Trace:
     def _comms(self) -> pd.Series[Any]:
         threads = self.table("threads", ["pid", "tid", "name"])
         index = pd.MultiIndex.from_frame(threads[["pid", "tid"]].astype("int64"))
-        return pd.Series(threads["name"].astype("str").to_numpy(), index=index)
+        # One object for each name.
+        return pd.Series(threads["name"].astype("object").to_numpy(), index=index)
 
     def wall(self, ts: pd.Series[Any]) -> pd.Series[Any]:
         """Times as the time of day, UTC, by the offset at the beginning of the trace."""
@@ -258,6 +259,14 @@ def series(column: pa.ChunkedArray[Any], field: pa.Field[Any]) -> pd.Series[Any]
     return found
 
 
+def spelled(column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
+    """Each row's text, which rows share in the file: one that is long and in all rows takes no room there."""
+    lengths = (pc.sum(pc.binary_length(chunk.dictionary).take(chunk.indices)).as_py() for chunk in column.chunks)
+    if sum(bytes or 0 for bytes in lengths) > foreign.MAX_TABLE_BYTES:
+        raise ValueError(f"its texts take more than {foreign.MAX_TABLE_BYTES >> 20} MiB of memory; ask with `feather_trace.connect`")
+    return column.cast(pa.string())
+
+
 def unsigned(column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
     """The same bits as unsigned numbers."""
     return pa.chunked_array([chunk.view(pa.uint64()) for chunk in column.chunks], pa.uint64())
@@ -273,7 +282,7 @@ def with_arguments(rows: pa.Table, args: str) -> pd.DataFrame:
         if f"arg{i}" not in rows.schema.names:
             break
         if kind in ("str", "bytes"):
-            value: pd.Series[Any] = rows.column(f"argt{i}").cast(pa.string()).to_pandas().astype("str")
+            value: pd.Series[Any] = spelled(rows.column(f"argt{i}")).to_pandas().astype("str")
         elif kind == "float":
             value = rows.column(f"argf{i}").to_pandas(types_mapper=NULLABLE.get)
         else:

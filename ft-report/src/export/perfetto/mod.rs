@@ -41,6 +41,9 @@ use rows::{Row, Rows};
 /// Shown by: no figure: arguments in one viewer.
 const MAX_SCOPES: usize = 256;
 
+/// Threads of one packet, which is made in memory.
+const THREADS_AT_ONCE: usize = 4096;
+
 /// Writes a trace.
 pub(super) fn write(job: &mut Job<'_>, out: &mut dyn Write) -> Result<()> {
     let args = Args::read(job.trace)?;
@@ -89,27 +92,31 @@ fn head(job: &Job<'_>, out: &mut Packets<'_>) -> Result<i64> {
         system_info: Some(SystemInfo { utsname: Some(utsname) }),
         ..TracePacket::default()
     })?;
-    let mut tree = ProcessTree::default();
+    let tree = |tree| TracePacket {
+        timestamp: Some(now.saturating_add(boottime_ns).max(0) as u64),
+        process_tree: Some(tree),
+        ..TracePacket::default()
+    };
+    let mut part = ProcessTree::default();
     for thread in job.trace.rows::<ThreadRow>() {
         let thread = thread?;
+        if part.threads.len() == THREADS_AT_ONCE {
+            out.write(tree(std::mem::take(&mut part)))?;
+        }
         if thread.tid.0 == thread.pid.0 {
-            tree.processes.push(proto::Process {
+            part.processes.push(proto::Process {
                 pid: Some(thread.pid.0),
                 ppid: None,
                 cmdline: vec![clean(&thread.process)],
             });
         }
-        tree.threads.push(proto::Thread {
+        part.threads.push(proto::Thread {
             tid: Some(thread.tid.0),
             tgid: Some(thread.pid.0),
             name: Some(clean(&thread.name)),
         });
     }
-    out.write(TracePacket {
-        timestamp: Some(now.saturating_add(boottime_ns).max(0) as u64),
-        process_tree: Some(tree),
-        ..TracePacket::default()
-    })?;
+    out.write(tree(part))?;
     Ok(boottime_ns)
 }
 
