@@ -133,6 +133,18 @@ def test_what_is_missing_is_left_out_where_that_is_asked_for(converted: Callable
     assert len(ft.load(trace)["user_events"]) == rows
 
 
+def test_a_list_of_what_was_left_out_that_is_none_is_named(converted: Callable[[str], Path], tmp_path: Path) -> None:
+    for number, wrong in enumerate((5, None, True, [1], "x")):
+        trace = tmp_path / str(number)
+        shutil.copytree(converted("scenarios"), trace)
+        analysis = trace / "analysis.json"
+        said = json.loads(analysis.read_text()) if analysis.exists() else {}
+        analysis.write_text(json.dumps({**said, "left_out": wrong}))
+        with pytest.raises(ValueError, match="left_out"):
+            ft.load(trace)
+
+
+
 def test_a_trace_of_an_earlier_version_is_taken_as_it_is(converted: Callable[[str], Path], tmp_path: Path) -> None:
     trace = tmp_path / "trace"
     shutil.copytree(converted("preload"), trace)
