@@ -61,6 +61,14 @@ pub enum Warning {
         /// File, relative to the trace.
         file: String,
     },
+    /// Processes that were named embed `ft-user`, and what they start cannot register.
+    #[error(
+        "{reason}: events of what the recorded processes start from now on are missing, and only the kernel's view of it is there; end the          other recording first, or start the program with `record -- CMD`"
+    )]
+    Unreachable {
+        /// Why.
+        reason: String,
+    },
     /// Something was lost.
     #[error("{} events were lost ({origin}): {}", number::count(*count), loss_remedy(origin, *ring_bytes))]
     Loss {
@@ -360,7 +368,8 @@ impl Warning {
         let clock = doubtful.then(|| Warning::ClockSource { clock: start.clock_source.clone() });
         let lacks = Some(start.tsc_lacks.clone()).filter(|lacks| !lacks.is_empty());
         let flags = lacks.map(|lacks| Warning::TscFlags { lacks });
-        missing.chain(clock).chain(flags).collect()
+        let unreachable = start.unreachable.clone().map(|reason| Warning::Unreachable { reason });
+        missing.chain(clock).chain(flags).chain(unreachable).collect()
     }
 }
 

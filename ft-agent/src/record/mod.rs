@@ -167,6 +167,10 @@ pub async fn record_within(
     }
     let mut sockets = sockets::open(options, output.dir())?;
     environment.extend(sockets.environment(options));
+    // Of programs that do not embed it, nothing is missing.
+    let embeds = attached.iter().any(|process| process.memory.is_some());
+    let unreachable = sockets.unreachable.take().filter(|_| embeds);
+    let facts = Start { unreachable, ..facts };
     let (start, clock) = host::begin(facts, first, options.start_at.as_ref());
     let from = start.start_at.as_ref().and_then(|at| late(at, report));
     Warning::of_start(&start).into_iter().for_each(|w| report(&Notice::Quality(w)));

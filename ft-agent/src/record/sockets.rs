@@ -49,6 +49,8 @@ pub(super) struct Sockets {
     remove: Vec<PathBuf>,
     /// The directory of the trace, when the private socket lies there.
     output: Option<Dir>,
+    /// Why nobody listens at the default one here.
+    pub(super) unreachable: Option<String>,
 }
 
 /// Name of the private socket.
@@ -79,8 +81,11 @@ pub(super) fn open(options: &Options, output: &Dir) -> Result<Sockets, RecordErr
         {
             return Err(RecordError::NothingToRecord { socket: default.to_owned(), source });
         }
-        // Whatever is recorded was named.
-        Err(_) => {}
+        // Whatever is recorded was named; what that starts is not.
+        Err(error) => {
+            sockets.unreachable =
+                Some(format!("this recording has no socket {DEFAULT_SOCKET} ({error})"));
+        }
     }
     Ok(sockets)
 }

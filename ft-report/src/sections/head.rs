@@ -62,6 +62,9 @@ pub struct Head {
     pub lost_kernel_records: u64,
     /// Times that a switch must have happened of which there is no record, and no loss was reported.
     pub missing_switches: u64,
+    /// What the recorded processes have started could not register.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unreachable: bool,
     /// Samples that are missing, and no loss counts them.
     #[serde(skip_serializing_if = "Samples::is_none")]
     pub samples: Samples,
@@ -138,6 +141,7 @@ impl Head {
             lost_user_events: tally.lost_user_events,
             lost_kernel_records: tally.lost_kernel_records,
             missing_switches: tally.unseen_switches + tally.ran_unseen,
+            unreachable: meta.start.unreachable.is_some(),
             samples: tally.samples,
             recording: Recording::read(input),
             readers: Readers::of(trace.dir()),

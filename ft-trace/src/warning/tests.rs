@@ -88,10 +88,12 @@ fn what_the_machine_lacks_is_told_by_group() {
             lacks("lock", "contention_end"),
             lacks("section", "_raw_spin_unlock"),
         ],
+        unreachable: Some("another agent listens".into()),
         ..Start::default()
     };
     let found: Vec<String> = Warning::of_start(&start).iter().map(ToString::to_string).collect();
-    assert_eq!(found.len(), 5);
+    assert_eq!(found.len(), 6);
+    assert!(found[5].starts_with("another agent listens: events of what"), "{}", found[5]);
     assert!(found[0].contains("no tracepoint irq_work_exit"), "{}", found[0]);
     assert!(found[1].contains("(5.10.0) has no tracepoint contention_begin, contention_end: "));
     assert!(found[1].ends_with("use Linux 5.19 or later, or leave lock out of -k"));

@@ -442,5 +442,6 @@ fn missing(report: &FindingsReport) -> Option<Text> {
     let Samples { missing, expected } = head.samples;
     let samples =
         (missing > 0).then(|| text!("{} of {} are missing", N(missing), Of(expected, "sample")));
-    Text::join([switches, samples].into_iter().flatten(), ", and ")
+    let children = head.unreachable.then(|| text!("events of what was started are missing"));
+    Text::join([switches, samples, children].into_iter().flatten(), ", and ")
 }

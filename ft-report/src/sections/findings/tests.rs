@@ -551,6 +551,7 @@ fn what_is_not_complete_says_what_is_missing() {
         }),
         "3 switches are missing, perhaps of a process hidden from tracers, and 1 of 200 samples are missing"
     );
+    assert_eq!(trust(|r| r.head.unreachable = true), "events of what was started are missing");
     assert_eq!(
         trust(|r| {
             r.head.lost_kernel_records = 1;

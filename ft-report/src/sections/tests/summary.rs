@@ -30,6 +30,7 @@ fn the_summary_of_a_small_trace() {
         lost_user_events: 0,
         lost_kernel_records: 3,
         missing_switches: 0,
+        unreachable: false,
         samples: Samples::default(),
         readers: Some(Readers { user: 7, group: false, all: false }),
         recording: None,

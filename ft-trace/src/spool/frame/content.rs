@@ -56,6 +56,9 @@ pub struct Start {
     pub preload: bool,
     /// Tracepoints of `kernel_groups` that the kernel does not have: what they record is missing, and no loss counts it.
     pub missing: Vec<MissingTracepoint>,
+    /// Why programs that start meanwhile cannot register, which the recorded processes may fork.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unreachable: Option<String>,
     /// The kernel's clock source, as in `/sys/devices/system/clocksource/`; empty when not known.
     pub clock_source: String,
     /// Flags of an invariant TSC that the CPU does not announce: `constant_tsc`, `nonstop_tsc`.
