@@ -82,6 +82,8 @@ pub mod foreign_file;
 #[cfg(feature = "store")]
 pub mod legible;
 #[cfg(feature = "store")]
+pub mod look;
+#[cfg(feature = "store")]
 pub mod mounts;
 #[cfg(feature = "store")]
 pub mod number;

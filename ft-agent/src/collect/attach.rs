@@ -53,6 +53,11 @@ pub enum Refusal {
     /// Another agent holds the lock.
     #[error("another agent already records it; end that recording first")]
     Taken,
+    /// What it has mapped cannot be asked.
+    #[error(
+        "it, or others of its user, did not answer in time: something holds the lock of its memory"
+    )]
+    Unanswered,
     /// The kernel refused.
     #[error("its memfd cannot be used: {0}")]
     Io(#[from] io::Error),
@@ -70,6 +75,7 @@ impl Refusal {
             Refusal::Header(_) => "header",
             Refusal::Large(_) => "large",
             Refusal::Taken => "taken",
+            Refusal::Unanswered => "unanswered",
             Refusal::Io(_) => "memory",
         }
     }

@@ -4,6 +4,7 @@ use std::fs;
 
 use ft_agent::collect::discover;
 use ft_trace::legible::legible;
+use ft_trace::look;
 
 /// Processes that are listed when a name is that of several.
 const SHOWN: usize = 8;
@@ -35,7 +36,8 @@ pub(super) fn process(text: &str) -> Result<i32, String> {
 
 /// The command line of a process, with blanks between its words.
 fn words(pid: i32) -> String {
-    let bytes = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let bytes = look::at(pid, move || fs::read(format!("/proc/{pid}/cmdline")));
+    let bytes = bytes.and_then(Result::ok).unwrap_or_default();
     let words: Vec<_> = bytes.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
     words.join(" ").trim_end().to_owned()
 }

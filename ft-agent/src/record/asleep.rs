@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
+use ft_trace::look;
 use ft_trace::tables::syscall_name;
 
 use crate::collect::discover;
@@ -101,13 +102,17 @@ impl State {
 impl Sleeper {
     fn of(pid: i32, tid: i32) -> Option<Sleeper> {
         let name = discover::comm(pid, tid)?;
-        let said =
-            fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall")).unwrap_or_default();
-        let Some(call) = Call::parse(&said) else {
+        // It can hold the locks of both, and sleeps.
+        let found = look::at(pid, move || {
+            let said = fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall")).ok()?;
+            let call = Call::parse(&said)?;
+            let holder = call.futex().and_then(|address| owner(pid, address));
+            Some((call, holder))
+        });
+        let Some((call, holder)) = found.flatten() else {
             return Some(Sleeper { pid, tid, name, call: None, holder: None });
         };
         let threads = || discover::threads(pid);
-        let holder = call.futex().and_then(|address| owner(pid, address));
         let holder = holder.filter(|holder| *holder != tid && threads().contains(holder));
         let call = u32::try_from(call.number).ok().map(syscall_name);
         Some(Sleeper { pid, tid, name, call, holder })

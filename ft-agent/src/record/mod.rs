@@ -63,7 +63,7 @@ use tree::Before;
 
 use crate::clock;
 use crate::collect::arrivals::Intake;
-use crate::collect::attach::Memory;
+use crate::collect::attach::{Memory, Refusal};
 use crate::collect::cgroup::Cgroup;
 use crate::collect::discover::{self, Identity};
 use crate::collect::kernel::{self, Group, Kernel, ProbeCost};
@@ -72,6 +72,7 @@ use crate::control::registration::Server;
 use crate::control::socket::Control;
 use crate::control::{self, ENDING, Signals};
 use crate::threads::{self, Bell, Pause};
+use ft_trace::look;
 use ft_trace::spool::Writer;
 use ft_trace::spool::frame::{self, MissingTracepoint, Start};
 use ft_trace::warning::Warning;
@@ -318,7 +319,9 @@ fn attach(pid: i32) -> Result<Vec<Attached>, RecordError> {
         Ok(identity)
     };
     let identity = identify()?;
-    let memfds = discover::memfds(pid).map_err(|source| RecordError::Inspect { pid, source })?;
+    let memfds = look::at(pid, move || discover::memfds(pid));
+    let memfds = memfds.ok_or(RecordError::Attach { pid, reason: Refusal::Unanswered })?;
+    let memfds = memfds.map_err(|source| RecordError::Inspect { pid, source })?;
     if memfds.is_empty() {
         return Ok(vec![Attached { identity, memory: None }]);
     }

@@ -14,6 +14,7 @@
 //! | `ft-flight` | keeps the window of the flight recorder | closed segments | nothing that takes long |
 //! | `ft-watch` | looks for what triggers ask for, and tells the control plane | segments | the disk, at a low priority |
 //! | `ft-snapshot` | makes a snapshot that somebody waits for, and answers | orders | the disk |
+//! | `ft-ask` | looks at a process before the recording, and for names (`ft_trace::look`) | | as long as the process makes it; left behind after 2 s |
 //! | `ft-probe` | visits every CPU, before the recording | | a CPU; left behind after 0.1 s |
 //! | `ft-build-id` | reads the build id of the program, before the recording | | its file; left behind after 2 s |
 //! | `ft-unprobe` … | holds the probes of one file, in a table of descriptors of its own | | the end of the recording; then, while calls of probed functions end, 0.1 s at most |

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ft_trace::foreign_file::{self, ForeignFile};
 use ft_trace::mounts::Mounts;
-use ft_trace::reach;
+use ft_trace::{look, reach};
 
 use crate::collect::maps;
 
@@ -68,10 +68,11 @@ pub(super) fn find(name: &str, command: Option<&str>, pids: &[i32]) -> Option<Bi
 
 /// A file that a process has mapped: it need not be what we find under its path.
 fn mapped(pid: i32, is: impl Fn(&Path) -> bool) -> Option<Binary> {
-    let text = maps::read(pid).ok()?;
+    let text = look::at(pid, move || maps::read(pid))?.ok()?;
     let mapping = maps::parse(&text).find(|m| !m.is_gone && is(Path::new(&m.path)))?;
-    let held = Some(Arc::new(ForeignFile::mapped(pid, &mapping, &Mounts::of(pid))?));
-    Some(Binary { path: mapping.path.into(), held })
+    let path = mapping.path.clone().into();
+    let held = look::at(pid, move || ForeignFile::mapped(pid, &mapping, &Mounts::of(pid)))??;
+    Some(Binary { path, held: Some(Arc::new(held)) })
 }
 
 fn find_in(directories: impl IntoIterator<Item = PathBuf>, name: &str) -> Option<PathBuf> {

@@ -13,13 +13,14 @@ use crate::clock::{monotonic_ns, read_tsc};
 use crate::collect::arrivals::Arrival;
 use crate::collect::attach::{Memory, Refusal};
 use crate::collect::discover::{self, Identity};
-use crate::collect::inspect::{Found, Inspected};
+use crate::collect::inspect::{BuildIds, Found, Inspected};
 use crate::collect::shares::Place;
 use crate::collect::user::{Since, Source};
 use crate::control::registration::{self, Registration};
 use crate::control::socket::Answer;
 use crate::record::RecordError;
 use crate::record::notice::{Notice, SHOWN};
+use ft_trace::look;
 use ft_trace::spool::WriteError;
 use ft_trace::spool::frame::{Frame, Process, Refused, Thread};
 use ft_trace::spool::mapping::{Mappings, TOO_MANY};
@@ -77,19 +78,23 @@ impl Collector {
         };
         let subject = Arc::new(Inspected::attached(pid, identity.uid));
         subject.holds(memory.inode());
-        // Nothing is collected yet, so it can be waited for.
-        let found = subject.introduce(&self.intake.files);
-        self.introduce(found)?;
+        // Nothing is collected yet, so it can be waited for, if not for ever.
+        let (intake, looked_at) = (self.intake.clone(), subject.clone());
+        let look = |look: fn(&Inspected, &BuildIds) -> Found| {
+            let (intake, subject) = (intake.clone(), looked_at.clone());
+            look::at(pid, move || look(&subject, &intake.files))
+        };
+        self.introduce(look(Inspected::introduce).unwrap_or_default())?;
         let source = self.add(identity, memory, Since::Now, Arrived::found())?;
         let mut recorded = Recorded::new(source, subject, Vec::new()).unaware();
         // The directory, which tells where the triggers are.
         self.drain_source(&mut recorded.source)?;
-        let mut found = recorded.subject.look(&self.intake.files);
-        self.declare(&mut recorded, &found)?;
-        // What stands on a site already is a loss from now on, which the next look finds.
-        found.changed = None;
-        // Copies of the tracer that it has started since it was looked for them.
-        recorded.subject.look_again();
+        // Of one that does not answer the next look finds the same, if it ever comes to an end.
+        if let Some(found) = look(Inspected::look) {
+            self.declare(&mut recorded, &found)?;
+            // Copies of the tracer that it has started since it was looked for them.
+            recorded.subject.look_again();
+        }
         self.sources.push(recorded);
         Ok(())
     }
@@ -108,7 +113,10 @@ impl Collector {
     pub(in crate::record) fn enable_attached(&mut self) -> Result<(), WriteError> {
         let mut sources = std::mem::take(&mut self.sources);
         for recorded in &mut sources {
-            let found = recorded.subject.enable(recorded.source.triggers(), &self.globs);
+            let (subject, globs) = (recorded.subject.clone(), self.globs.clone());
+            let triggers = recorded.source.triggers().to_vec();
+            let enable = move || subject.enable(&triggers, &globs);
+            let found = look::at(recorded.source.identity().pid, enable).unwrap_or_default();
             recorded.is_being_enabled();
             self.tell_refused(recorded, found.refused);
             let on_ns = Some(monotonic_ns());

@@ -23,6 +23,7 @@ mod unwinding;
 mod wire;
 mod worker;
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
 use std::io;
@@ -37,6 +38,7 @@ use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, socketpair}
 
 use crate::foreign_file::FileKey;
 use crate::ids::{Name, Pid};
+use crate::look;
 use crate::mounts::Mounts;
 use crate::spool::mapping::Mapping;
 use crate::warning::Warning;
@@ -150,6 +152,7 @@ enum Failure {
     Rubbish,
     TooMuch,
     Spent,
+    Unanswered,
 }
 
 impl Failure {
@@ -161,6 +164,7 @@ impl Failure {
             Failure::Rubbish => "what it made its reader say makes no sense",
             Failure::TooMuch => "others of this owner had failed",
             Failure::Spent => "the user's files had taken all that they may",
+            Failure::Unanswered => "the process, or others of its user, did not answer in time",
         }
     }
 }
@@ -251,8 +255,14 @@ impl<'r> Names<'r> {
                 self.lose((user, None), first, Failure::Spent);
                 continue;
             }
-            self.theirs.entry(first.pid).or_insert_with(|| Mounts::of(first.pid.0));
-            let Some((request, files)) = self.open(first) else { continue };
+            let (request, files) = match self.open(first) {
+                Ok(Some(opened)) => opened,
+                Ok(None) => continue,
+                Err(failure) => {
+                    self.lose((user, None), first, failure);
+                    continue;
+                }
+            };
             let Ok(owner) = files[0].metadata().map(|metadata| metadata.uid()) else { continue };
             self.dismiss((user, owner));
             let spent = self.spent.0.entry(user).or_default();
@@ -308,17 +318,28 @@ impl<'r> Names<'r> {
     }
 
     /// The files that are proved to be those that are meant.
-    fn open(&self, query: &Query<'_>) -> Option<(Request, Vec<File>)> {
-        let user = self.of.get(&query.pid).copied();
-        let mounts = Mounted { ours: &self.ours, its: self.theirs.get(&query.pid)? };
-        match query.what {
-            What::Compiled => {
-                let mappings = self.mapped.get(&query.pid).map(Vec::as_slice);
-                let map = proof::perf_map(query.pid, user, mappings.unwrap_or_default(), mounts)?;
-                Some((Request::PerfMap, vec![map]))
+    fn open(&mut self, query: &Query<'_>) -> Result<Option<(Request, Vec<File>)>, Failure> {
+        let Query { pid, mapping, what, .. } = *query;
+        let user = self.of.get(&pid).copied();
+        let its = match self.theirs.entry(pid) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => {
+                let its = look::at(pid.0, move || Mounts::of(pid.0));
+                unknown.insert(its.ok_or(Failure::Unanswered)?)
             }
-            _ => Some((Request::Program, proof::program(query.pid, user, query.mapping, mounts)?)),
-        }
+        };
+        let mounts = Mounted { ours: &self.ours, its };
+        Ok(match what {
+            What::Compiled => {
+                let mappings = self.mapped.get(&pid).map_or(&[][..], Vec::as_slice);
+                let map = proof::perf_map(pid, user, mappings, mounts)?;
+                map.map(|map| (Request::PerfMap, vec![map]))
+            }
+            _ => {
+                let files = proof::program(pid, user, mapping, mounts);
+                files.map(|files| (Request::Program, files))
+            }
+        })
     }
 
     /// The file that is asked has no names.

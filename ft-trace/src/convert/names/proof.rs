@@ -9,13 +9,13 @@ use std::fs::{self, File};
 use std::io::Read as _;
 use std::path::Path;
 
+use super::Failure;
 use super::worker::MAX_FILE_BYTES;
-use crate::build_id;
 use crate::foreign_file::ForeignFile;
 use crate::ids::Pid;
 use crate::mounts::Mounts;
 use crate::spool::mapping::Mapping;
-use crate::vdso;
+use crate::{build_id, look, vdso};
 
 /// Most that is read of what a process has mapped, bytes.
 ///
@@ -110,15 +110,16 @@ fn is_worth_reading(file: &File) -> bool {
 }
 
 /// The map that the compiler of a process of this user has left that had mapped these: in its own root directory, under the
-/// number that it has in its own namespace, while it runs; else in ours.
+/// number that it has in its own namespace, while it runs; else in ours. [`Failure::Unanswered`] if it does not say what it has mapped.
 pub(super) fn perf_map(
     pid: Pid,
     user: Option<u32>,
     mappings: &[Mapping],
     mounts: Mounted<'_>,
-) -> Option<File> {
+) -> Result<Option<File>, Failure> {
+    let runs = runs_still(pid, mappings)?;
     let own = || {
-        let number = own_number(pid).filter(|_| runs_still(pid, mappings))?;
+        let number = own_number(pid).filter(|_| runs)?;
         let path = format!("/tmp/perf-{number}.map");
         let held = ForeignFile::of_process(pid.0, &path, mounts.its)?;
         may_speak(&held, user).then_some(held)
@@ -128,7 +129,7 @@ pub(super) fn perf_map(
         let held = ForeignFile::here(Path::new(&path), mounts.ours)?;
         may_speak(&held, user).then_some(held)
     };
-    own().or_else(here)?.open()
+    Ok(own().or_else(here).and_then(|held| held.open()))
 }
 
 /// Anybody can write such a file, and give a file of somebody else such a name.
@@ -144,14 +145,18 @@ fn own_number(pid: Pid) -> Option<u32> {
 }
 
 /// Whether who has this number now has something mapped where the process had it, so that it is this process.
-fn runs_still(pid: Pid, mappings: &[Mapping]) -> bool {
-    let Ok(maps) = File::open(format!("/proc/{pid}/maps")) else { return false };
-    let mut text = Vec::new();
-    let _ = maps.take(MAX_MAPS_BYTES).read_to_end(&mut text);
+fn runs_still(pid: Pid, mappings: &[Mapping]) -> Result<bool, Failure> {
+    let maps = look::at(pid.0, move || {
+        let mut text = Vec::new();
+        let maps = File::open(format!("/proc/{pid}/maps"));
+        let _ = maps.and_then(|maps| maps.take(MAX_MAPS_BYTES).read_to_end(&mut text));
+        text
+    });
+    let text = maps.ok_or(Failure::Unanswered)?;
     let text = String::from_utf8_lossy(&text);
     let place = |mapping: &Mapping| format!("{:08x}-{:08x} ", mapping.start, mapping.end);
     let had: HashSet<String> = mappings.iter().map(place).collect();
-    text.lines().any(|line| line.find(' ').is_some_and(|at| had.contains(&line[..=at])))
+    Ok(text.lines().any(|line| line.find(' ').is_some_and(|at| had.contains(&line[..=at]))))
 }
 
 #[cfg(test)]
@@ -305,9 +310,9 @@ mod tests {
         let number = |text| u64::from_str_radix(text, 16).unwrap();
         let (start, end) = (number(start), number(end));
         let mapping = Mapping { start, end, ..Mapping::default() };
-        assert!(runs_still(own, std::slice::from_ref(&mapping)));
-        assert!(!runs_still(own, &[Mapping { end: end + 1, ..mapping.clone() }]));
-        assert!(!runs_still(Pid(i32::MAX), &[mapping]));
+        assert_eq!(runs_still(own, std::slice::from_ref(&mapping)), Ok(true));
+        assert_eq!(runs_still(own, &[Mapping { end: end + 1, ..mapping.clone() }]), Ok(false));
+        assert_eq!(runs_still(Pid(i32::MAX), &[mapping]), Ok(false));
     }
 
     #[test]

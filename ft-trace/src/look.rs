@@ -1,0 +1,161 @@
+//! A look at a process that can be given up.
+//!
+//! What the kernel says of a process it says under locks, of which a process can hold some as long as it likes: that of its address space
+//! (`maps`, `map_files`, `cmdline`, `environ`, `mem` in `/proc/PID`) while a file system answers that a process of its user serves, and one
+//! that comes before it while it executes a program (`exec_update_lock`, also of `syscall`). Who waits for such a lock ends by SIGKILL alone.
+//! So whoever must not wait has a thread look, and leaves it behind when it is late.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::Builder;
+use std::time::Duration;
+
+use rustix::thread::gettid;
+
+/// How long a look may take.
+///
+/// Limit: a process that does not answer is not attached to, the functions of its compiler have no names, and no call is known in which
+/// its threads sleep.
+/// Shown by: `who_does_not_answer_is_not_asked_again`.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// So many times this is waited for a look that would go on if it had a CPU.
+///
+/// Limit: as `PATIENCE`.
+const MAX_WAITS: usize = 5;
+
+/// Processes of one user that may leave a look without an answer; its others are not looked at then. Each has a thread that waits.
+///
+/// Limit: as `PATIENCE`.
+/// Shown by: `who_does_not_answer_often_is_not_asked_at_all`.
+const MAX_UNANSWERED: usize = 4;
+
+/// Stack of a thread that looks, bytes.
+const STACK_BYTES: usize = 256 << 10;
+
+/// Processes that have not answered, by user.
+type Unanswered = BTreeMap<Option<u32>, BTreeSet<i32>>;
+
+static UNANSWERED: Mutex<Unanswered> = Mutex::new(Unanswered::new());
+
+/// What a look at a process finds; `None` if it takes too long, or another one has.
+pub fn at<T: Send + 'static>(pid: i32, look: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    at_within(PATIENCE, &UNANSWERED, pid, user(pid), look)
+}
+
+fn at_within<T: Send + 'static>(
+    patience: Duration,
+    unanswered: &Mutex<Unanswered>,
+    pid: i32,
+    user: Option<u32>,
+    look: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
+    let unanswered = || unanswered.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_asked = |of: &BTreeSet<i32>| of.len() < MAX_UNANSWERED && !of.contains(&pid);
+    if !unanswered().get(&user).is_none_or(is_asked) {
+        return None;
+    }
+    let (thread, (sender, found)) = (Arc::new(AtomicI32::new(0)), channel());
+    let number = thread.clone();
+    let looks = Builder::new().name("ft-ask".into()).stack_size(STACK_BYTES).spawn(move || {
+        block_signals();
+        number.store(gettid().as_raw_nonzero().get(), Relaxed);
+        // Nobody may listen any more.
+        let _ = sender.send(look());
+    });
+    looks.ok()?;
+    for _ in 0..MAX_WAITS {
+        match found.recv_timeout(patience) {
+            Ok(found) => return Some(found),
+            Err(RecvTimeoutError::Disconnected) => return None,
+            // Who converts in the background may have no CPU for long.
+            Err(RecvTimeoutError::Timeout) if is_runnable(thread.load(Relaxed)) => {}
+            Err(RecvTimeoutError::Timeout) => break,
+        }
+    }
+    unanswered().entry(user).or_default().insert(pid);
+    None
+}
+
+/// Whether a thread of ours waits for nothing but a CPU; 0 is one that has not begun.
+fn is_runnable(thread: i32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/self/task/{thread}/stat")).unwrap_or_default();
+    thread == 0 || stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with('R'))
+}
+
+/// A thread that is left behind must not be the one that gets a signal for which another one waits.
+fn block_signals() {
+    // SAFETY: a set is numbers; it is filled before it is read. With these arguments the call does not fail.
+    unsafe {
+        let mut all: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const all, std::ptr::null_mut());
+    }
+}
+
+/// The user who has started a process, if that is known: programs of root that it has called are its own, too (proc_pid_status(5)).
+fn user(pid: i32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let users = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    users.split_ascii_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Sender, channel};
+
+    use super::*;
+
+    const PID: i32 = 1;
+
+    /// A look that does not end before the sender that is returned is dropped.
+    fn stuck() -> (Sender<()>, impl FnOnce() + Send + 'static) {
+        let (end, until) = channel::<()>();
+        (end, move || _ = until.recv())
+    }
+
+    fn ask<T: Send + 'static>(
+        unanswered: &Mutex<Unanswered>,
+        pid: i32,
+        user: u32,
+        look: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
+        at_within(Duration::from_millis(50), unanswered, pid, Some(user), look)
+    }
+
+    #[test]
+    fn who_does_not_answer_is_not_asked_again() {
+        let unanswered = Mutex::default();
+        let (_end, look) = stuck();
+        assert_eq!(ask(&unanswered, PID, 7, look), None);
+        assert_eq!(ask(&unanswered, PID, 7, || panic!("it is not asked")), None::<()>);
+        let asked = |pid, user| while ask(&unanswered, pid, user, || ()).is_none() {};
+        asked(PID + 1, 7);
+        asked(PID, 8);
+    }
+
+    #[test]
+    fn who_does_not_answer_often_is_not_asked_at_all() {
+        let unanswered = Mutex::default();
+        let (_ends, looks): (Vec<_>, Vec<_>) = (0..MAX_UNANSWERED).map(|_| stuck()).unzip();
+        for (pid, look) in (PID..).zip(looks) {
+            assert_eq!(ask(&unanswered, pid, 7, look), None);
+        }
+        let another = PID + MAX_UNANSWERED as i32;
+        assert_eq!(ask(&unanswered, another, 7, || panic!("it is not asked")), None::<()>);
+        assert_eq!(unanswered.lock().unwrap()[&Some(7)].len(), MAX_UNANSWERED);
+    }
+
+    #[test]
+    fn a_look_that_ends_is_answered() {
+        let own = std::process::id() as i32;
+        assert_eq!(at(own, move || fs::metadata(format!("/proc/{own}")).is_ok()), Some(true));
+        assert_eq!(user(own), Some(rustix::process::getuid().as_raw()));
+        assert_eq!(user(-1), None);
+        assert_eq!(at(own, || panic!("in a test")), None::<()>);
+        assert_eq!(at(own, || ()), Some(()), "a bug is no reason not to ask");
+    }
+}
