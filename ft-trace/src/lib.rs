@@ -88,6 +88,8 @@ pub mod mounts;
 #[cfg(feature = "store")]
 pub mod number;
 #[cfg(feature = "store")]
+pub mod owners;
+#[cfg(feature = "store")]
 pub mod reach;
 #[cfg(feature = "store")]
 pub mod spool;

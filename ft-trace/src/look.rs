@@ -15,6 +15,8 @@ use std::time::Duration;
 
 use rustix::thread::gettid;
 
+use crate::owners::owner_of;
+
 /// How long a look may take.
 ///
 /// Limit: a process that does not answer is not attached to, the functions of its compiler have no names, and no call is known in which
@@ -43,7 +45,7 @@ static UNANSWERED: Mutex<Unanswered> = Mutex::new(Unanswered::new());
 
 /// What a look at a process finds; `None` if it takes too long, or another one has.
 pub fn at<T: Send + 'static>(pid: i32, look: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-    at_within(PATIENCE, &UNANSWERED, pid, user(pid), look)
+    at_within(PATIENCE, &UNANSWERED, pid, user(pid).map(owner_of), look)
 }
 
 fn at_within<T: Send + 'static>(

@@ -18,6 +18,7 @@ use super::shares::Places;
 use crate::control::looks::Looks;
 use crate::control::registration::Registration;
 use crate::threads::Bell;
+use ft_trace::owners::owner_of;
 use ft_trace::spool::mapping::Mappings;
 
 /// Registrations at once at most, those that wait and those that are recorded.
@@ -95,6 +96,7 @@ impl Intake {
 
     /// Hands over what concerns a process of `user`.
     pub fn push(&self, user: u32, arrival: Arrival) {
+        let user = owner_of(user);
         self.queue.lock().unwrap_or_else(PoisonError::into_inner).push(user, arrival);
         if let Some(collector) = self.collector.get() {
             collector.ring();

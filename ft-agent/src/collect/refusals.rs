@@ -5,6 +5,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use ft_trace::owners::owner_of;
 use ft_trace::spool::frame::Refused;
 
 /// Users and kinds that are told apart; what is beyond is counted as one.
@@ -32,7 +33,9 @@ impl Refusals {
     /// Counts one more of this `kind`; `refused` describes it, and is kept if it is the first.
     pub fn add(&self, kind: &'static str, user: u32, refused: impl FnOnce() -> Refused) {
         let mut all = self.lock();
-        let known = |kind, user| move |c: &&mut Counted| (c.kind, c.refused.uid) == (kind, user);
+        let known = |kind, user| {
+            move |c: &&mut Counted| (c.kind, owner_of(c.refused.uid)) == (kind, owner_of(user))
+        };
         let is_full = all.len() + 1 >= MAX_KINDS;
         let (kind, user) = match all.iter_mut().find(known(kind, user)) {
             None if is_full => (SEVERAL, SEVERAL_USERS),

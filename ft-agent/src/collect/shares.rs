@@ -9,6 +9,8 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use ft_trace::owners::owner_of;
+
 /// The part of the whole that even who comes first takes only within its share. Beyond it, a flood of those who come
 /// first, which is what a session in which many users work looks like, would keep everybody else out.
 const SHARED_BY_ALL: usize = 16;
@@ -77,7 +79,7 @@ impl<K: Copy + Eq + Hash> Shares<K> {
     }
 }
 
-/// Shares of several threads, by user id.
+/// Shares of several threads, by who answers for a user ([`owner_of`]).
 #[derive(Clone, Debug)]
 pub struct Places(Arc<Mutex<Shares<u32>>>);
 
@@ -102,6 +104,7 @@ impl Places {
 
     /// `amount` of them, to be given back at once.
     pub fn take_many(&self, user: u32, amount: u32, first: bool) -> Option<Place> {
+        let user = owner_of(user);
         let taken = self.with(|shares| shares.take_many(user, amount as usize, first));
         taken.then(|| Place { places: self.clone(), user, amount })
     }

@@ -7,6 +7,8 @@
 
 use std::collections::HashMap;
 
+use ft_trace::owners::owner_of;
+
 /// A user's share of one round: some 20 ms.
 const ROUND: i64 = 1 << 20;
 
@@ -92,7 +94,7 @@ impl Budgets {
 
     /// What is left for this user in this round.
     pub fn of(&mut self, uid: u32) -> &mut Work {
-        self.users.entry(uid).or_insert(Work { left: ROUND })
+        self.users.entry(owner_of(uid)).or_insert(Work { left: ROUND })
     }
 }
 

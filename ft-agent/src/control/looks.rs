@@ -9,6 +9,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use ft_trace::owners::owner_of;
 use tokio::runtime::Handle;
 
 use crate::collect::fair_queue::FairQueue;
@@ -55,6 +56,7 @@ impl Looks {
 
     /// Has `look` done that concerns a process of `user`. Never waits; false when too much of this user's waits already.
     pub fn give(&self, user: u32, look: impl FnOnce() + Send + 'static) -> bool {
+        let user = owner_of(user);
         let mut state = self.lock();
         let has_place = state.places.take(user, false);
         if has_place {

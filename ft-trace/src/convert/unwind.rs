@@ -21,6 +21,7 @@ use super::registry::Registry;
 use super::symbols::Layout;
 use crate::foreign_file::FileKey;
 use crate::ids::Pid;
+use crate::owners::owner_of;
 use crate::spool::mapping::Mapping;
 use crate::warning::Warning;
 
@@ -87,7 +88,7 @@ pub(super) struct Questions<'r> {
     registry: &'r Registry,
     users: HashMap<Pid, u32>,
     processes: HashMap<u32, (Text, User)>,
-    /// Processes and addresses, by the users.
+    /// Processes and addresses, by who answers for the users.
     asked: Fair<User, (u32, u64)>,
 }
 
@@ -124,7 +125,7 @@ impl<'r> Questions<'r> {
         let Some(stack) = Stack::of(chain, tail) else { return };
         let mut ask = |at: u64| {
             if text.has(at) {
-                asked.insert(*user, (chain.tgid, at));
+                asked.insert(user.map(owner_of), (chain.tgid, at));
             }
         };
         ask(chain.ip);
@@ -144,13 +145,12 @@ impl<'r> Questions<'r> {
             Names::new(&users, &registry.mappings).having_spent(std::mem::take(&mut rules.spent));
         let (mut queries, mut keys) = (Vec::new(), Vec::new());
         let mut places = Vec::new();
-        let all_asked = all.all().map(|(user, asked)| (user, asked.iter().collect::<Vec<_>>()));
-        let all_asked: Vec<_> = all_asked.collect();
-        let of_processes = all_asked.iter().flat_map(|(user, asked)| {
-            asked.chunk_by(|a, b| a.0 == b.0).map(move |of_process| (*user, of_process))
-        });
-        for (user, asked) in of_processes {
+        let all_asked: Vec<_> =
+            all.all().map(|(_, asked)| asked.iter().collect::<Vec<_>>()).collect();
+        let of_processes = all_asked.iter().flat_map(|asked| asked.chunk_by(|a, b| a.0 == b.0));
+        for asked in of_processes {
             let process = asked[0].0;
+            let user = texts.get(&process).and_then(|(_, user)| *user);
             let pid = Pid(process as i32);
             let mappings = registry.mappings.get(&pid).map_or(&[][..], Vec::as_slice);
             let layout = Layout::of(mappings);
@@ -334,9 +334,9 @@ impl Frame {
 }
 
 impl Unwinder {
-    /// Whose process it is, where that is known.
+    /// Who answers for the user of a process, where that is known.
     pub(super) fn user(&self, process: u32) -> Option<u32> {
-        self.processes.get(&process)?.user
+        self.processes.get(&process)?.user.map(owner_of)
     }
 
     /// Of processes of these users, of which nothing else is known.

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
+use ft_trace::owners::owner_of;
 use tokio::sync::oneshot;
 
 use super::lock;
@@ -41,7 +42,7 @@ impl Silent {
 
     /// A permit to be silent. Whose share is used up loses the oldest one; `None` when there is none to lose.
     pub(super) fn permit(&self, peer: &Peer) -> Option<Permit> {
-        let (pid, uid) = (peer.pid, peer.uid);
+        let (pid, uid) = (peer.pid, owner_of(peer.uid));
         let mut clients = lock(&self.0);
         if clients.waiting.iter().filter(|client| client.pid == pid).count() >= MAX_OF_PROCESS {
             clients.dismiss_oldest(|client| client.pid == pid);

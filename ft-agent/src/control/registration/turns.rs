@@ -2,6 +2,7 @@
 
 use std::sync::Mutex;
 
+use ft_trace::owners::owner_of;
 use tokio::sync::oneshot;
 use tokio::task::yield_now;
 
@@ -19,7 +20,7 @@ impl Turns {
             let (is_taken, queue) = &mut *lock(&self.0);
             std::mem::replace(is_taken, true).then(|| {
                 let (call, called) = oneshot::channel();
-                queue.push(user, call);
+                queue.push(owner_of(user), call);
                 called
             })
         };
