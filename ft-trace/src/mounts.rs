@@ -8,13 +8,56 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, BufRead as _, BufReader, Read};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::time::Duration;
 
-/// Most of a list of mounts that is read, bytes, of some 150 for each: what some users can mount together who are allowed a thousand
-/// file systems each (`mount_max`, fuse.conf), behind the longest paths. Who has more has no names.
+use rustix::fs::{AtFlags, StatxFlags, statx};
+
+use crate::foreign_file::ForeignFile;
+
+/// Most of a list of mounts that is read, bytes, of some 150 for each. A user can give its processes a list of any length, each another one.
 ///
 /// Limit: files of a process with more mounts have no names, and a warning says so.
-/// Shown by: `a_list_beyond_all_bounds_is_unknown`, `a_long_list_is_read_to_its_end`.
-const MAX_BYTES: u64 = 128 << 20;
+/// Shown by: `a_list_beyond_all_bounds_is_unknown`.
+const MAX_BYTES: u64 = 4 << 20;
+
+/// The same of our own list, which is that of most processes: what some users can mount together who are allowed a thousand file systems
+/// each (`mount_max`, fuse.conf), behind the longest paths.
+///
+/// Limit: as `MAX_BYTES`.
+/// Shown by: `a_long_list_is_read_to_its_end`.
+const MAX_OWN_BYTES: u64 = 128 << 20;
+
+/// What a byte of a list takes of a CPU, ns.
+const NS_PER_BYTE: u64 = 25;
+
+/// From where a process sees what is mounted: its mount namespace, and its root directory on its mount. Who sees it from the same place has
+/// the same list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct View {
+    namespace: u64,
+    mount: u64,
+    root: (u32, u32, u64),
+}
+
+impl View {
+    /// That of a process; `None` if it is not told.
+    pub fn of(pid: i32) -> Option<View> {
+        let namespace = std::fs::metadata(format!("/proc/{pid}/ns/mnt")).ok()?.ino();
+        let root = ForeignFile::behind(Path::new(&format!("/proc/{pid}/root"))).ok()?;
+        let (flags, wanted) = (AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC, StatxFlags::MNT_ID);
+        let stat = statx(root, "", flags, wanted | StatxFlags::INO).ok()?;
+        let root = (stat.stx_dev_major, stat.stx_dev_minor, stat.stx_ino);
+        let is_whole = stat.stx_mask & StatxFlags::MNT_ID.bits() != 0;
+        is_whole.then_some(View { namespace, mount: stat.stx_mnt_id, root })
+    }
+
+    /// Our own.
+    pub fn own() -> Option<View> {
+        View::of(std::process::id() as i32)
+    }
+}
 
 /// What is mounted, as a process has it (proc_pid_mountinfo(5)), as far as programs answer for it.
 #[derive(Debug, Default)]
@@ -28,17 +71,21 @@ pub struct Mounts {
     is_unknown: bool,
     /// Not to its end.
     is_cut: bool,
+    /// So much was read.
+    bytes: u64,
 }
 
 impl Mounts {
     /// Those of a process. Where its list cannot be read, a program may answer for anything.
     pub fn of(pid: i32) -> Mounts {
-        Mounts::read(File::open(format!("/proc/{pid}/mountinfo")), MAX_BYTES)
+        let is_ours = View::own().is_some_and(|own| View::of(pid) == Some(own));
+        let most = if is_ours { MAX_OWN_BYTES } else { MAX_BYTES };
+        Mounts::read(File::open(format!("/proc/{pid}/mountinfo")), most)
     }
 
     /// Our own.
     pub fn own() -> Mounts {
-        Mounts::read(File::open("/proc/self/mountinfo"), MAX_BYTES)
+        Mounts::read(File::open("/proc/self/mountinfo"), MAX_OWN_BYTES)
     }
 
     /// Line by line: of all these bytes those of one are held at a time.
@@ -59,6 +106,7 @@ impl Mounts {
         let bytes = read().unwrap_or(0);
         mounts.is_cut = bytes >= most;
         mounts.is_unknown = bytes == 0 || mounts.is_cut;
+        mounts.bytes = bytes;
         mounts
     }
 
@@ -103,6 +151,16 @@ impl Mounts {
     /// Whether there are more than are read: then nothing is looked up.
     pub fn are_too_many(&self) -> bool {
         self.is_cut
+    }
+
+    /// How much of the list was read.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// What that has taken of a CPU, about.
+    pub fn cpu(&self) -> Duration {
+        Duration::from_nanos(self.bytes.saturating_mul(NS_PER_BYTE))
     }
 }
 
@@ -169,7 +227,7 @@ nonsense
         }
         file.write_all(LIST.as_bytes()).unwrap();
         std::io::Seek::rewind(&mut file).unwrap();
-        let mounts = Mounts::read(Ok(file), MAX_BYTES);
+        let mounts = Mounts::read(Ok(file), MAX_OWN_BYTES);
         let spaces = " ".repeat(4000);
         for (path, expected) in [
             ("/usr/bin/x", false),
@@ -191,5 +249,15 @@ nonsense
         assert!(cut.are_too_many() && cut.ask_a_program_at("/usr/bin/x") && !cut.ask_no_program());
         let none = Mounts::read(Ok(&b""[..]), 100);
         assert!(none.ask_a_program_at("/x") && !none.are_too_many(), "it has ended");
+        assert_eq!((whole.bytes(), cut.bytes()), (LIST.len() as u64, LIST.len() as u64));
+    }
+
+    #[test]
+    fn who_sees_the_same_mounts_has_one_view() {
+        let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        let (own, its) = (View::own(), View::of(child.id() as i32));
+        child.kill().and_then(|()| child.wait()).unwrap();
+        assert!(own.is_some() && its == own);
+        assert_eq!(View::of(-1), None);
     }
 }

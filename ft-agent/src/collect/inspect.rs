@@ -20,9 +20,11 @@
 
 mod changed;
 
+use std::cell::LazyCell;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
+use std::ops::Deref;
 use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -156,7 +158,7 @@ impl Inspected {
     /// Mappings, threads, and memfds of tracers.
     pub fn introduce(&self, files: &BuildIds) -> Found {
         let text = maps::read(self.pid).unwrap_or_default();
-        let mappings = self.mappings(&mut self.known(), &text, files);
+        let mappings = self.mappings(&mut self.known(), &text, files, &self.mounts());
         let threads = discover::threads(self.pid).into_iter();
         Found {
             mappings,
@@ -184,7 +186,7 @@ impl Inspected {
     pub fn locate(&self, files: &BuildIds, is_it: impl Fn(&Identity) -> bool) -> Option<Mappings> {
         let identity = Identity::of(self.pid).ok().filter(is_it)?;
         let text = maps::read(self.pid).ok()?;
-        let mappings = self.mappings(&mut self.known(), &text, files)?;
+        let mappings = self.mappings(&mut self.known(), &text, files, &self.mounts())?;
         identity.has_number().then_some(mappings)
     }
 
@@ -194,12 +196,12 @@ impl Inspected {
         if self.has_left(&text) {
             return Found { left: true, ..Found::default() };
         }
-        let mut known = self.known();
-        let mappings = self.mappings(&mut known, &text, files);
+        let (mut known, mounts) = (self.known(), self.mounts());
+        let mappings = self.mappings(&mut known, &text, files, &mounts);
         let objects = outside::objects(&text);
         let mut found = Found { mappings, ..Found::default() };
         if known.objects != objects
-            && let Ok(sites) = outside::sites(self.pid)
+            && let Ok(sites) = outside::sites(self.pid, &mounts)
         {
             known.watched.renew(&sites);
             (known.objects, found.sites) = (objects, sites);
@@ -305,7 +307,22 @@ impl Inspected {
         }
     }
 
-    fn mappings(&self, known: &mut Known, text: &str, files: &BuildIds) -> Option<Mappings> {
+    /// What is mounted for it, read when it is needed.
+    fn mounts(&self) -> LazyCell<Mounts, impl FnOnce() -> Mounts> {
+        LazyCell::new(|| {
+            let mounts = Mounts::of(self.pid);
+            self.cost.fetch_add(rates::of_mounts(mounts.bytes()), Relaxed);
+            mounts
+        })
+    }
+
+    fn mappings(
+        &self,
+        known: &mut Known,
+        text: &str,
+        files: &BuildIds,
+        mounts: &impl Deref<Target = Mounts>,
+    ) -> Option<Mappings> {
         let mappings: Vec<_> = maps::parse(text).collect();
         let are_new = mappings != known.mappings;
         self.cost.fetch_add(rates::cost(mappings.len(), are_new), Relaxed);
@@ -313,8 +330,8 @@ impl Inspected {
             return None;
         }
         known.mappings.clone_from(&mappings);
-        let (mut told, mounts) = (mappings, Mounts::of(self.pid));
-        told.iter_mut().for_each(|mapping| files.tell(self.pid, mapping, &mounts));
+        let mut told = mappings;
+        told.iter_mut().for_each(|mapping| files.tell(self.pid, mapping, mounts));
         let (pid, user) = (self.pid, Some(self.user));
         let stat = discover::read(&format!("/proc/{pid}/stat"));
         let start_time = discover::start_time(&stat);

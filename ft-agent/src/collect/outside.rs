@@ -104,15 +104,15 @@ impl Site {
     }
 }
 
-/// The sites of all objects that a process has mapped now, by address.
+/// The sites of all objects that a process has mapped now that has these mounts, by address.
 ///
 /// # Errors
 ///
 /// When the process is gone, or its memory may not be read (ptrace(2), `PTRACE_MODE_READ` and `_ATTACH`).
-pub fn sites(pid: i32) -> io::Result<Vec<Site>> {
+pub fn sites(pid: i32, mounts: &Mounts) -> io::Result<Vec<Site>> {
     let maps = maps::read(pid)?;
     let memory = File::open(format!("/proc/{pid}/mem"))?;
-    let slow = answered_by_programs(&maps, &Mounts::of(pid));
+    let slow = answered_by_programs(&maps, mounts);
     Ok(scan(&maps, &|at, buffer| {
         let end = at.saturating_add(buffer.len() as u64);
         let is_slow = slow.iter().any(|range| range.start < end && at < range.end);

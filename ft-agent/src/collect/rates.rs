@@ -8,6 +8,8 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use ft_trace::owners::owner_of;
+
 /// Mappings of one user that are looked up in files in a second: of a thousand processes that begin and end.
 ///
 /// Limit: a process is looked at later; of one that has ended by then the addresses have no names, and the report states their share.
@@ -22,6 +24,14 @@ const KNOWN: usize = 16;
 
 /// What a look costs, besides what is looked through.
 const LOOK: usize = 16;
+
+/// Bytes of a list of mounts that take as long as a mapping.
+const MOUNTS: u64 = 1 << 10;
+
+/// What it costs to read a list of mounts of so many bytes.
+pub fn of_mounts(bytes: u64) -> u32 {
+    u32::try_from(bytes / MOUNTS).unwrap_or(u32::MAX)
+}
 
 /// What a look at so many mappings costs.
 pub fn cost(mappings: usize, are_new: bool) -> u32 {
@@ -39,14 +49,14 @@ impl Rates {
     pub fn spend(&self, user: u32, cost: u32, now: Instant) {
         let mut users = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         users.retain(|_, whole| *whole > now);
-        let whole = users.entry(user).or_insert(now);
+        let whole = users.entry(owner_of(user)).or_insert(now);
         *whole += cost * (Duration::from_secs(1) / MAX_MAPPINGS_A_SECOND);
     }
 
     /// Whether a process of this user is looked at now.
     pub fn allow(&self, user: u32, now: Instant) -> bool {
         let users = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        users.get(&user).is_none_or(|whole| *whole <= now + SAVED)
+        users.get(&owner_of(user)).is_none_or(|whole| *whole <= now + SAVED)
     }
 }
 
@@ -73,5 +83,6 @@ mod tests {
         let (of_it, of_another) = (looks(1, 50, true, 10_000), looks(2, 50, true, 0));
         assert!((4500..5500).contains(&of_it) && (6500..7500).contains(&of_another));
         assert_eq!(looks(3, 50, false, 0), 10_000);
+        assert!(of_mounts(4 << 20) >= cost(4000, true), "it takes as long");
     }
 }

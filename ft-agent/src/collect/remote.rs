@@ -18,6 +18,7 @@ use ft_user::patch::{PatchError, Text};
 
 use super::maps::executable;
 use super::{maps, outside};
+use ft_trace::mounts::Mounts;
 
 /// What one byte switches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,7 +120,7 @@ impl Remote {
     /// the process has left behind, and a byte that looks like a trigger stands anywhere. Sleds, which no directory declares, are
     /// all that are found.
     pub fn enable_found(&mut self, triggers: &[(String, u64)], globs: &[String]) -> Patched {
-        let found = outside::sites(self.pid).unwrap_or_default();
+        let found = outside::sites(self.pid, &Mounts::of(self.pid)).unwrap_or_default();
         let is_found = |address| found.binary_search_by_key(&address, |site| site.address).is_ok();
         let declared = triggers.iter().filter(|&&(_, address)| is_found(address));
         let declared = declared.map(|(name, address)| (name.clone(), Place::Trigger(*address)));

@@ -20,6 +20,7 @@ use ft_user::patch::PatchError;
 use crate::collect::discover::{self, ForeignProc, Identity};
 use crate::collect::outside::{self, Site};
 use crate::collect::remote::{Place, Remote};
+use ft_trace::mounts::Mounts;
 pub use listing::{Event, Listing};
 
 /// Why sites of a process cannot be listed or switched. Each sentence ends in the remedy.
@@ -127,7 +128,7 @@ impl Process {
         if !discover::is_traceable(pid).map_err(fail)? {
             return Err(LiveError::NotEmbedded(pid));
         }
-        let sites = without_collisions(outside::sites(pid).map_err(fail)?);
+        let sites = without_collisions(outside::sites(pid, &Mounts::of(pid)).map_err(fail)?);
         Ok(Process { identity, sites })
     }
 

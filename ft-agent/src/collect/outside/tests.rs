@@ -193,7 +193,7 @@ fn the_sites_of_this_process_are_found() {
     };
     mapped.expect("a mapping");
     ft_user::event!("outside.here", n: u64 = 7);
-    let found = sites(std::process::id() as i32).unwrap();
+    let found = sites(std::process::id() as i32, &Mounts::own()).unwrap();
     let here = found.iter().find(|site| site.name == "outside.here").expect("it is in this test");
     assert_eq!((here.kind, here.file.as_str()), (SiteKind::Event, file!()));
     assert_eq!(here.args, [(ArgType::Unsigned, "n".to_owned())]);

@@ -23,14 +23,13 @@ mod unwinding;
 mod wire;
 mod worker;
 
-use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -39,7 +38,8 @@ use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, socketpair}
 use crate::foreign_file::FileKey;
 use crate::ids::{Name, Pid};
 use crate::look;
-use crate::mounts::Mounts;
+use crate::mounts::{Mounts, View};
+use crate::owners::owner_of;
 use crate::spool::mapping::Mapping;
 use crate::warning::Warning;
 use packet::Known;
@@ -65,10 +65,17 @@ pub use everything::ask_for_everything;
 /// `idle_workers_are_few_and_small`.
 const FILE_CPU: Duration = Duration::from_secs(20);
 
-/// The same of all files that a user's processes have, in one conversion.
+/// The same of all files that a user's processes have, in one conversion, with the lists of what is mounted for them. Users of a range are
+/// one ([`owner_of`]).
 ///
 /// Limit: as `FILE_CPU`.
 const USER_CPU: Duration = Duration::from_secs(60);
+
+/// The same of all users together. Each can have half of what the others leave of it.
+///
+/// Limit: as `FILE_CPU`.
+/// Shown by: `all_users_together_have_an_end_and_each_has_something`.
+const ALL_CPU: Duration = Duration::from_secs(4 * 60);
 
 /// How long the names of one file may take, whatever its worker does meanwhile: a worker that was taken over can sleep and answer by turns.
 /// On a machine on which many want a CPU, its CPU time takes longer.
@@ -181,17 +188,34 @@ pub(super) struct Names<'r> {
     /// Files without names by the user of their processes and by their owner, where somebody looked; and why the first has none.
     lost: BTreeMap<(User, Option<u32>), BTreeMap<String, Failure>>,
     known: Known,
-    /// What is mounted: for us, and for the processes.
-    ours: Mounts,
-    theirs: HashMap<Pid, Mounts>,
+    /// What is mounted: for us, for the processes, and by where it is seen from.
+    ours: Arc<Mounts>,
+    theirs: HashMap<Pid, Arc<Mounts>>,
+    seen: HashMap<View, Arc<Mounts>>,
 }
 
 /// Number of the user of a process, where that is known.
 type User = Option<u32>;
 
-/// What the names of each user's processes have taken.
+/// What the names of each user's processes have taken, by who answers for it.
 #[derive(Debug, Default)]
 pub(super) struct Spending(BTreeMap<User, Spent>);
+
+impl Spending {
+    /// CPU time that a user has left.
+    fn left(&self, user: User) -> Duration {
+        let own = self.0.get(&user).map_or(Duration::ZERO, |spent| spent.cpu);
+        let all: Duration = self.0.values().map(|spent| spent.cpu).sum();
+        let most = USER_CPU.min(ALL_CPU.saturating_sub(all - own) / 2);
+        most.saturating_sub(own)
+    }
+
+    fn is_all(&self, user: User) -> bool {
+        let spent = self.0.get(&user);
+        let is_full = |of: &Spent| of.symbols >= MAX_SYMBOLS || of.bytes >= MAX_NAMES_BYTES;
+        self.left(user) == Duration::ZERO || spent.is_some_and(is_full)
+    }
+}
 
 /// What the names of a user's processes have taken.
 #[derive(Debug, Default)]
@@ -199,19 +223,14 @@ struct Spent {
     cpu: Duration,
     symbols: usize,
     bytes: usize,
-}
-
-impl Spent {
-    fn is_all(&self) -> bool {
-        self.cpu >= USER_CPU || self.symbols >= MAX_SYMBOLS || self.bytes >= MAX_NAMES_BYTES
-    }
+    /// How often workers have failed, by who answers for the owner of the files.
+    failures: BTreeMap<u32, u32>,
 }
 
 /// Who reads files of one owner for one user.
 #[derive(Default)]
 struct Reader {
     worker: Option<Worker>,
-    failures: u32,
 }
 
 /// Which file is asked, as far as a query tells.
@@ -224,8 +243,9 @@ impl<'r> Names<'r> {
         mapped: &'r HashMap<Pid, Vec<Mapping>>,
     ) -> Names<'r> {
         let (spent, readers, lost) = (Spending::default(), BTreeMap::new(), BTreeMap::new());
-        let (known, ours, theirs) = (Known::default(), Mounts::own(), HashMap::new());
-        Names { of, mapped, spent, readers, lost, known, ours, theirs }
+        let (known, ours, theirs) = (Known::default(), Arc::new(Mounts::own()), HashMap::new());
+        let seen = View::own().map(|own| (own, ours.clone())).into_iter().collect();
+        Names { of, mapped, spent, readers, lost, known, ours, theirs, seen }
     }
 
     /// The same of processes whose files have taken so much already.
@@ -251,7 +271,8 @@ impl<'r> Names<'r> {
         for of_file in order.chunk_by(|&a, &b| of_files[a] == of_files[b]) {
             let first = &queries[of_file[0]];
             let user = self.of.get(&first.pid).copied();
-            if self.spent.0.entry(user).or_default().is_all() {
+            let payer = user.map(owner_of);
+            if self.spent.is_all(payer) {
                 self.lose((user, None), first, Failure::Spent);
                 continue;
             }
@@ -264,13 +285,20 @@ impl<'r> Names<'r> {
                 }
             };
             let Ok(owner) = files[0].metadata().map(|metadata| metadata.uid()) else { continue };
+            let of_owner = owner_of(owner);
+            let left = self.spent.left(payer);
+            let failures = self.spent.0.get(&payer).and_then(|spent| spent.failures.get(&of_owner));
+            if failures.is_some_and(|failures| *failures >= MAX_FAILURES) {
+                self.lose((user, Some(owner)), first, Failure::TooMuch);
+                continue;
+            }
             self.dismiss((user, owner));
-            let spent = self.spent.0.entry(user).or_default();
+            let spent = self.spent.0.entry(payer).or_default();
             let reader = self.readers.entry((user, owner)).or_default();
             let (before, known) = (self.known.bytes, &mut self.known);
             let most_bytes = before + MAX_NAMES_BYTES.saturating_sub(spent.bytes);
             let mut symbols = spent.symbols;
-            let failed = reader.of_file(spent, &request, &files, |worker| {
+            let failed = reader.of_file(spent, left, &request, &files, |worker| {
                 for alike in of_file.chunk_by(|&a, &b| place(a) == place(b)) {
                     for some in alike.chunks(MAX_ASKED) {
                         let found = worker.ask(queries, some, known)?;
@@ -286,6 +314,8 @@ impl<'r> Names<'r> {
             spent.bytes += self.known.bytes - before;
             spent.symbols = symbols;
             if let Err(failure) = failed {
+                let is_its = failure != Failure::NotStarted;
+                *spent.failures.entry(of_owner).or_default() += u32::from(is_its);
                 self.lose((user, Some(owner)), first, failure);
             }
         }
@@ -321,14 +351,8 @@ impl<'r> Names<'r> {
     fn open(&mut self, query: &Query<'_>) -> Result<Option<(Request, Vec<File>)>, Failure> {
         let Query { pid, mapping, what, .. } = *query;
         let user = self.of.get(&pid).copied();
-        let its = match self.theirs.entry(pid) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(unknown) => {
-                let its = look::at(pid.0, move || Mounts::of(pid.0));
-                unknown.insert(its.ok_or(Failure::Unanswered)?)
-            }
-        };
-        let mounts = Mounted { ours: &self.ours, its };
+        let its = self.mounts(pid)?;
+        let mounts = Mounted { ours: &self.ours, its: &its };
         Ok(match what {
             What::Compiled => {
                 let mappings = self.mapped.get(&pid).map_or(&[][..], Vec::as_slice);
@@ -342,6 +366,28 @@ impl<'r> Names<'r> {
         })
     }
 
+    /// What is mounted for a process. A list is read once, and at the cost of the user who has it.
+    fn mounts(&mut self, pid: Pid) -> Result<Arc<Mounts>, Failure> {
+        if let Some(known) = self.theirs.get(&pid) {
+            return Ok(known.clone());
+        }
+        let view = View::of(pid.0);
+        let seen = view.and_then(|view| self.seen.get(&view).cloned());
+        let mounts = match seen {
+            Some(seen) => seen,
+            None => {
+                let read = look::at(pid.0, move || Mounts::of(pid.0));
+                let read = read.ok_or(Failure::Unanswered)?;
+                let user = self.of.get(&pid).copied().map(owner_of);
+                self.spent.0.entry(user).or_default().cpu += read.cpu();
+                Arc::new(read)
+            }
+        };
+        self.seen.extend(view.map(|view| (view, mounts.clone())));
+        self.theirs.insert(pid, mounts.clone());
+        Ok(mounts)
+    }
+
     /// The file that is asked has no names.
     fn lose(&mut self, whose: (User, Option<u32>), query: &Query<'_>, why: Failure) {
         self.lost.entry(whose).or_default().entry(called(query)).or_insert(why);
@@ -350,7 +396,7 @@ impl<'r> Names<'r> {
     /// Whose files have no names, and why.
     pub(super) fn warnings(&self) -> impl Iterator<Item = Warning> {
         let mut mounts = self.theirs.values().chain([&self.ours]);
-        let mounts = mounts.any(Mounts::are_too_many).then_some(Warning::Mounts);
+        let mounts = mounts.any(|mounts| mounts.are_too_many()).then_some(Warning::Mounts);
         let lost = self.lost.iter().filter_map(|(&(user, owner), lost)| {
             let (file, why) = lost.first_key_value()?;
             let (file, files, reason) = (file.clone(), lost.len() as u64, why.reason().into());
@@ -373,13 +419,11 @@ impl Reader {
     fn of_file(
         &mut self,
         spent: &mut Spent,
+        left: Duration,
         request: &Request,
         files: &[File],
         ask: impl FnOnce(&mut Worker) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        if self.failures >= MAX_FAILURES {
-            return Err(Failure::TooMuch);
-        }
         // One that has died since its last file has not died of this one.
         let kept = self.worker.take().filter(Worker::lives);
         let mut worker = match kept {
@@ -391,15 +435,12 @@ impl Reader {
             },
         };
         let before = worker.cpu();
-        worker.ends_at = before + FILE_CPU.min(USER_CPU.saturating_sub(spent.cpu));
+        worker.ends_at = before + FILE_CPU.min(left);
         worker.ends_by = Instant::now() + FILE_TIME;
         let asked = worker.open(request, files).and_then(|()| ask(&mut worker));
         let _ = worker.open(&Request::Forget, &[]);
         spent.cpu += worker.cpu().saturating_sub(before);
-        match asked {
-            Ok(()) => self.worker = Some(worker),
-            Err(_) => self.failures += 1,
-        }
+        self.worker = asked.is_ok().then_some(worker);
         asked
     }
 }

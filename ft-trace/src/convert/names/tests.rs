@@ -172,7 +172,7 @@ fn a_worker_that_fails_costs_a_file_its_names() {
         let process = Command::new("sleep").arg("1000").spawn().unwrap();
         let ends_by = Instant::now() + FILE_TIME;
         let worker = Worker { socket, process, ends_at: FILE_CPU, ends_by };
-        let mut user = Reader { worker: Some(worker), ..Reader::default() };
+        let mut user = Reader { worker: Some(worker) };
         let thread = std::thread::spawn(move || {
             wire::receive(&theirs).unwrap();
             wire::receive(&theirs).unwrap();
@@ -180,18 +180,19 @@ fn a_worker_that_fails_costs_a_file_its_names() {
                 wire::send(&theirs, said, &[], SendFlags::empty()).unwrap();
             }
         });
-        let failed = user.of_file(&mut Spent::default(), &Request::Program, &file, |worker| {
+        let mut spent = Spent::default();
+        let failed = user.of_file(&mut spent, USER_CPU, &Request::Program, &file, |worker| {
             worker
                 .ask(&[query], &[0], &mut Known::default())
                 .map(|answers| assert_eq!(answers.len(), 1))
         });
         thread.join().unwrap();
-        (failed, user.failures, user.worker.is_some())
+        (failed, user.worker.is_some())
     };
-    assert_eq!(asked(&[0; 10]), (Ok(()), 0, true));
-    assert_eq!(asked(&[]), (Err(Failure::Died), 1, false));
-    assert_eq!(asked(&[7; 3]), (Err(Failure::Rubbish), 1, false));
-    assert_eq!(asked(&[0; 20]), (Err(Failure::Rubbish), 1, false), "two answers to one question");
+    assert_eq!(asked(&[0; 10]), (Ok(()), true));
+    assert_eq!(asked(&[]), (Err(Failure::Died), false));
+    assert_eq!(asked(&[7; 3]), (Err(Failure::Rubbish), false));
+    assert_eq!(asked(&[0; 20]), (Err(Failure::Rubbish), false), "two answers to one question");
 }
 
 /// At moments from before it begins until after it has ended: each answer is the whole one, or none.
@@ -250,20 +251,53 @@ fn a_worker_may_be_killed_at_any_moment() {
 
 #[test]
 fn who_fails_over_and_over_is_not_asked_again() {
-    let mut reader = Reader { failures: MAX_FAILURES, ..Reader::default() };
-    let failed = reader.of_file(&mut Spent::default(), &Request::Program, &[], |_| {
-        unreachable!("nobody is asked")
-    });
-    assert_eq!(failed, Err(Failure::TooMuch));
-
     let (_file, mapping) = on_disk(&small_libraries()[0]);
     let (users, mapped) = ([(own(), user())].into(), HashMap::new());
+    let failures = [(user(), MAX_FAILURES)].into();
+    for (spent, said) in [
+        (Spent { failures, ..Spent::default() }, "others of this owner had failed"),
+        (Spent { cpu: USER_CPU, ..Spent::default() }, "all that they may"),
+    ] {
+        let mut names = Names::new(&users, &mapped);
+        names.spent.0.insert(Some(user()), spent);
+        let query = Query { pid: own(), mapping: &mapping, what: What::Framed, address: 0 };
+        assert_eq!(names.ask(&[query]), [Answer::default()]);
+        let warnings: Vec<String> = names.warnings().map(|warning| warning.to_string()).collect();
+        assert!(warnings.len() == 1 && warnings[0].contains(said), "{warnings:?}");
+        assert!(names.readers.values().all(|reader| reader.worker.is_none()), "nobody is asked");
+    }
+}
+
+#[test]
+fn all_users_together_have_an_end_and_each_has_something() {
+    let mut spending = Spending::default();
+    for user in (0..100).map(Some) {
+        let left = spending.left(user);
+        assert!(Duration::ZERO < left && left <= USER_CPU, "{left:?}");
+        spending.0.insert(user, Spent { cpu: left, ..Spent::default() });
+        assert!(spending.is_all(user) || spending.left(user) < Duration::from_nanos(2));
+        if left < Duration::from_millis(1) {
+            break;
+        }
+    }
+    let all: Duration = spending.0.values().map(|spent| spent.cpu).sum();
+    assert!(all > 3 * USER_CPU && all <= ALL_CPU, "{all:?}");
+}
+
+/// As of processes in the same container: its list is read once, and not at all if it is ours.
+#[test]
+fn a_list_of_mounts_is_read_once() {
+    let (users, mapped) = ([(own(), user())].into(), HashMap::new());
     let mut names = Names::new(&users, &mapped);
-    names.spent.0.insert(Some(user()), Spent { cpu: USER_CPU, ..Spent::default() });
-    let query = Query { pid: own(), mapping: &mapping, what: What::Framed, address: 0 };
-    assert_eq!(names.ask(&[query]), [Answer::default()]);
-    let warnings: Vec<String> = names.warnings().map(|warning| warning.to_string()).collect();
-    assert!(warnings.len() == 1 && warnings[0].contains("all that they may"), "{warnings:?}");
+    assert!(Arc::ptr_eq(&names.mounts(own()).unwrap(), &names.ours.clone()));
+    assert!(names.spent.0.is_empty());
+    names.seen.clear();
+    names.theirs.clear();
+    let read = names.mounts(own()).unwrap();
+    names.theirs.clear();
+    assert!(Arc::ptr_eq(&names.mounts(own()).unwrap(), &read));
+    assert_eq!(names.spent.0[&Some(user())].cpu, read.cpu());
+    assert!(read.cpu() > Duration::ZERO);
 }
 
 /// A worker that is stopped, as one that waits for a file system, and one that does not come to an end.
@@ -612,7 +646,7 @@ fn a_damaged_library_costs_its_own_names_alone() {
         let longest = symbols.map(|symbol| symbol.name.len().max(symbol.file.len())).max();
         assert!(longest <= Some(crate::demangle::MAX_DEMANGLED_BYTES), "{longest:?}");
         let of_user = Some(user());
-        failures += names.readers[&(of_user, user())].failures;
+        failures += names.spent.0[&of_user].failures.values().sum::<u32>();
         let cpu = names.spent.0[&of_user].cpu;
         most_cpu = most_cpu.max(cpu);
         assert!(cpu < USER_CPU, "{cpu:?}");
@@ -621,12 +655,13 @@ fn a_damaged_library_costs_its_own_names_alone() {
         let mut reader = names.readers.remove(&(of_user, user())).unwrap();
         let map = on_disk(&damaged_map(&mut random)).0.reopen().unwrap();
         let asked = [0, 1, 2].map(|_| query(&mapping, What::Compiled, random(1 << 18) as u64));
-        let read = reader.of_file(&mut Spent::default(), &Request::PerfMap, &[map], |worker| {
+        let mut spent = Spent::default();
+        let read = reader.of_file(&mut spent, USER_CPU, &Request::PerfMap, &[map], |worker| {
             worker
                 .ask(&asked, &[0, 1, 2], &mut Known::default())
                 .map(|answers| assert_eq!(answers.len(), asked.len()))
         });
-        assert!(read.is_ok() || reader.failures == MAX_FAILURES, "{read:?}");
+        assert!(read.is_ok(), "{read:?}");
     }
     let most_bytes = most_memory();
     println!(
@@ -656,8 +691,8 @@ fn what_a_user_uses_up_others_have_still() {
     let has_names =
         names.ask(&both).iter().map(|answer| !answer.symbols.is_empty()).collect::<Vec<_>>();
     assert_eq!(has_names, [false, true]);
-    let failures = |user| names.readers[&(Some(user), self::user())].failures;
-    assert_eq!([failures(user() + 1), failures(user())], [MAX_FAILURES, 0]);
+    let failures = |user| names.spent.0[&Some(user)].failures.get(&self::user()).copied();
+    assert_eq!([failures(user() + 1), failures(user())], [Some(MAX_FAILURES), None]);
     let warnings: Vec<String> = names.warnings().map(|warning| warning.to_string()).collect();
     let [owner, other] = [user(), user() + 1].map(|user| format!("the user with number {user}"));
     let whose = format!("of {owner} have no names in processes of {other}, since");
