@@ -6,20 +6,25 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-/// Neither seen nor without effect on what stands beside it: marks of direction, characters of no width, fillers, and what chooses how
-/// others look (Unicode's `Default_Ignorable_Code_Point`, and those of category Cf that show nothing).
+/// Neither seen nor without effect on what stands beside it: marks of direction, characters of no width, fillers, what chooses how
+/// others look (Unicode's `Default_Ignorable_Code_Point`, and those of category Cf that show nothing), and what looks like a space and is
+/// none (category Zs, and the empty pattern of Braille).
 pub fn is_invisible(char: char) -> bool {
     matches!(
         char,
-        '\u{ad}'
+        '\u{a0}'
+            | '\u{ad}'
             | '\u{34f}'
             | '\u{61c}'
             | '\u{115f}'..='\u{1160}'
+            | '\u{1680}'
             | '\u{17b4}'..='\u{17b5}'
             | '\u{180b}'..='\u{180f}'
-            | '\u{200b}'..='\u{200f}'
-            | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}'
+            | '\u{2000}'..='\u{200f}'
+            | '\u{2028}'..='\u{202f}'
+            | '\u{205f}'..='\u{206f}'
+            | '\u{2800}'
+            | '\u{3000}'
             | '\u{3164}'
             | '\u{fe00}'..='\u{fe0f}'
             | '\u{feff}'
@@ -124,6 +129,7 @@ mod tests {
             ("\u{200b}zero\u{feff}", "\\u{200b}zero\\u{feff}"),
             ("\u{1b}[31m\0", "?[31m?"),
             ("\\u{202e}", "\\u{202e}"),
+            (" a\u{a0}\u{2800} \u{3000}", " a\\u{a0}\\u{2800} \\u{3000}"),
         ] {
             assert_eq!(legible(text), shown);
             assert_eq!(legible(&legible(text)), shown, "no more when it is asked twice");

@@ -207,6 +207,7 @@ def test_what_cannot_be_seen_is_shown() -> None:
         ("\u200bzero\ufeff", "\\u{200b}zero\\u{feff}"),
         ("\x1b[31m\0\x9b", "?[31m??"),
         ("\U000e0041", "\\u{e0041}"),
+        (" a\u00a0\u2800 \u3000", " a\\u{a0}\\u{2800} \\u{3000}"),
         ("\\u{202e}", "\\u{5c}u{202e}"),
         ("\\u{5c}u{202e}", "\\u{5c}u{5c}u{202e}"),
         ("C:\\users \\u{} \\u202e \\", "C:\\users \\u{} \\u202e \\"),

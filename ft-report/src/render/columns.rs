@@ -1,5 +1,6 @@
 //! Aligned text tables, as wide as their contents or as the line that they must fit.
 
+use std::borrow::Cow;
 use std::fmt::{self, Write};
 
 use ft_trace::legible::legible;
@@ -84,6 +85,15 @@ impl Table {
 /// A text for people ([`legible`]): names come from the traced program, and a terminal must not obey them.
 pub fn clean(text: &str) -> String {
     legible(text).into_owned()
+}
+
+/// Words of ours that stand where a thread or a lock has its name.
+const WORDS: [&str; 4] = ["(idle)", "unknown", "all", "each other"];
+
+/// A name, in quotes if it would be taken for one of ours, or for none: a program can have any.
+pub(crate) fn named(name: &str) -> Cow<'_, str> {
+    let is_blank = !name.is_empty() && name.trim_matches(' ').is_empty();
+    if is_blank || WORDS.contains(&name) { format!("'{name}'").into() } else { name.into() }
 }
 
 /// [`clean`], cut to `width` characters. What is cut shows as `…`, a third of the way in: names differ in their ends,

@@ -4,7 +4,7 @@ use std::fmt;
 
 use ft_analysis::Mark;
 
-use super::columns::{self, clean, cut, paragraph, width};
+use super::columns::{self, clean, cut, named, paragraph, width};
 use super::number::{
     change, count, log_bar, more, ns, per_second, percent, probability, quantity, share,
     short_count,
@@ -107,15 +107,15 @@ pub(crate) fn cell(value: &Value) -> String {
         Value::Place(place) => clean(place.rsplit('/').next().unwrap_or(place)),
         Value::Thread(thread) if thread.idle => "(idle)".into(),
         Value::Thread(thread) if thread.name.is_empty() => "unknown".into(),
-        Value::Thread(thread) => clean(&thread.name),
+        Value::Thread(thread) => clean(&named(&thread.name)),
         Value::Lock(lock) if lock.name.is_empty() => "all".into(),
         Value::Lock(lock) if lock.instances > 1 => {
             let more = if lock.more { "+" } else { "" };
-            format!("{} ×{}{more}", clean(&lock.name), short_count(lock.instances))
+            format!("{} ×{}{more}", clean(&named(&lock.name)), short_count(lock.instances))
         }
         Value::Lock(lock) => {
             let address = lock.address.map_or(String::new(), |address| format!(" {address:#x}"));
-            clean(&lock.name) + &address
+            clean(&named(&lock.name)) + &address
         }
         Value::Duration(0.0) | Value::Interval(Interval { dur_ns: 0, .. }) => "0".into(),
         Value::Duration(n) => ns(*n),

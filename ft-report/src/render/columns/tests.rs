@@ -3,6 +3,20 @@
 use super::*;
 
 #[test]
+fn no_name_is_taken_for_a_word_of_ours() {
+    for (name, shown) in [
+        ("unknown", "'unknown'"),
+        ("(idle)", "'(idle)'"),
+        ("  ", "'  '"),
+        ("", ""),
+        ("unknown-1", "unknown-1"),
+        (" a", " a"),
+    ] {
+        assert_eq!(named(name), shown);
+    }
+}
+
+#[test]
 fn columns_are_as_wide_as_their_widest_cell() {
     let mut table = Table::new(&["<name", "µs"]);
     table.row(["a".into(), "1".into()]);

@@ -32,8 +32,8 @@ impl Links<'_> {
             Piece::See(see) => self.see(out, *see),
             // A number is not parted from its unit.
             Piece::Value(value) => match sort_key(value) {
-                Some(_) => self.show(out, value, &text::phrase(value).replace(' ', "\u{a0}")),
-                None => self.show(out, value, &text::phrase(value)),
+                Some(_) => self.show(out, value, &text::phrase(value), "\u{a0}"),
+                None => self.show(out, value, &text::phrase(value), " "),
             },
         })
     }
@@ -53,15 +53,16 @@ impl Links<'_> {
 
     /// A value of a table: the same as in text, and names whole.
     pub(super) fn cell<W: Write>(self, out: &mut W, value: &Value) -> fmt::Result {
-        self.show(out, value, &text::cell(value))
+        self.show(out, value, &text::cell(value), " ")
     }
 
-    /// A value that people read as `shown`.
-    fn show<W: Write>(self, out: &mut W, value: &Value, shown: &str) -> fmt::Result {
+    /// A value that people read as `shown`, with this between a number and its unit.
+    fn show<W: Write>(self, out: &mut W, value: &Value, shown: &str, space: &str) -> fmt::Result {
+        let number = || Escaped(shown).to_string().replace(' ', space);
         match value {
             Value::Interval(interval) if self.timeline => {
                 let href = self.place(*interval);
-                write!(out, "<a class=at href=\"{href}\">{}</a>", Escaped(shown))
+                write!(out, "<a class=at href=\"{href}\">{}</a>", number())
             }
             Value::Mark(mark) => mark_word(out, *mark),
             Value::Place(whole) => titled(out, shown, whole),
@@ -74,7 +75,7 @@ impl Links<'_> {
                     false => write!(out, "{}", Name(shown)),
                 }
             }
-            _ => write!(out, "{}", Escaped(shown)),
+            _ => out.write_str(&number()),
         }
     }
 

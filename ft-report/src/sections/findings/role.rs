@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
+use crate::render::columns::named;
+
 /// Threads of one role.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Role {
@@ -98,8 +100,8 @@ fn together(names: &BTreeSet<String>, threads: usize) -> String {
     let Some(first) = names.first() else { return String::new() };
     if names.len() == 1 {
         return match threads {
-            0 | 1 => first.clone(),
-            n => format!("{first} ({n} threads)"),
+            0 | 1 => named(first).into_owned(),
+            n => format!("{} ({n} threads)", named(first)),
         };
     }
     let stem = role(first);
@@ -126,6 +128,8 @@ mod tests {
         assert_eq!(name(&["worker-3", "worker-0", "worker-10"]), "worker-0…10");
         assert_eq!(name(&["eater", "eater"]), "eater (2 threads)");
         assert_eq!(name(&["logger"]), "logger");
+        assert_eq!(name(&["each other"]), "'each other'", "no word of ours");
+        assert_eq!(name(&["unknown", "unknown"]), "'unknown' (2 threads)");
         assert_eq!(name(&["web", "web1"]), "web (2 threads)");
         assert_eq!((role("worker-12"), role("42"), role("a1b")), ("worker-", "42", "a1b"));
     }
