@@ -35,9 +35,6 @@ const MAX_WAITS: usize = 5;
 /// Shown by: `who_does_not_answer_often_is_not_asked_at_all`.
 const MAX_UNANSWERED: usize = 4;
 
-/// Stack of a thread that looks, bytes.
-const STACK_BYTES: usize = 256 << 10;
-
 /// Processes that have not answered, by user.
 type Unanswered = BTreeMap<Option<u32>, BTreeSet<i32>>;
 
@@ -62,7 +59,7 @@ fn at_within<T: Send + 'static>(
     }
     let (thread, (sender, found)) = (Arc::new(AtomicI32::new(0)), channel());
     let number = thread.clone();
-    let looks = Builder::new().name("ft-ask".into()).stack_size(STACK_BYTES).spawn(move || {
+    let looks = Builder::new().name("ft-ask".into()).spawn(move || {
         block_signals();
         number.store(gettid().as_raw_nonzero().get(), Relaxed);
         // Nobody may listen any more.
