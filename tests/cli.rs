@@ -15,15 +15,16 @@ fn agent(args: &[&str]) -> Output {
     Command::new(ft_tests::agent()).args(args).output().unwrap()
 }
 
-/// Runs the agent, which must fail with one sentence that contains `expected`.
+/// Runs the agent, which must fail with one sentence that contains `expected`; its exit status.
 #[track_caller]
-fn fails(args: &[&str], expected: &str) {
+fn fails(args: &[&str], expected: &str) -> Option<i32> {
     let output = agent(args);
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert!(!output.status.success(), "{args:?} succeeded");
     assert!(stderr.contains(expected), "{args:?}: {stderr}");
     assert!(output.status.code() == Some(2) || stderr.lines().count() == 1, "{args:?}: {stderr}");
     assert!(!stderr.contains("panicked"), "{stderr}");
+    output.status.code()
 }
 
 fn text(path: &Path) -> &str {
@@ -108,8 +109,9 @@ fn a_command_that_cannot_run_is_an_error_and_leaves_nothing() {
     let out = dir.path().join("trace");
     let record =
         |command| fails(&["record", "-k", "none", "-o", text(&out), "--", command], "cannot run");
-    record("ft-no-such-command");
-    record("/etc/passwd");
+    // As env(1) and nohup(1) tell it.
+    assert_eq!(record("ft-no-such-command"), Some(127));
+    assert_eq!(record("/etc/passwd"), Some(126));
     assert!(!out.exists());
 }
 

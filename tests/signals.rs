@@ -9,16 +9,18 @@ use std::process::{Command, Stdio};
 
 use ft_tests::signal;
 
-/// A shell with a signal blocked, that runs `script` with the agent as `$AGENT`, in `dir`.
-fn shell(dir: &Path, script: &str) -> Command {
+/// A shell with these signals blocked, that runs `script` with the agent as `$AGENT`, in `dir`.
+fn shell_blocking(signals: &'static [i32], dir: &Path, script: &str) -> Command {
     let mut shell = Command::new("sh");
     shell.args(["-c", script]).env("AGENT", ft_tests::agent()).current_dir(dir);
-    let block = || {
+    let block = move || {
         // SAFETY: `set` is plain data, made by the calls before its use.
         unsafe {
             let mut set = std::mem::zeroed();
             libc::sigemptyset(&mut set);
-            libc::sigaddset(&mut set, libc::SIGUSR2);
+            for &number in signals {
+                libc::sigaddset(&mut set, number);
+            }
             libc::sigprocmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
         }
         Ok(())
@@ -26,6 +28,11 @@ fn shell(dir: &Path, script: &str) -> Command {
     // SAFETY: these calls may stand in a signal handler, so between fork and exec, too.
     unsafe { shell.pre_exec(block) };
     shell
+}
+
+/// The same with one that does not matter to it.
+fn shell(dir: &Path, script: &str) -> Command {
+    shell_blocking(&[libc::SIGUSR2], dir, script)
 }
 
 /// The value of a line of `/proc/PID/status`.
@@ -41,18 +48,19 @@ fn has(mask: u64, signal: i32) -> bool {
 #[test]
 fn the_command_has_the_signals_that_the_agent_was_started_with() {
     let dir = tempfile::tempdir().unwrap();
-    let ignoring = ["", "HUP", "INT QUIT", "PIPE", "HUP INT QUIT TERM PIPE XFSZ"];
+    let ignoring = ["", "HUP", "INT QUIT", "PIPE", "HUP INT QUIT TERM PIPE XFSZ CHLD TTOU"];
     for (n, ignored) in ignoring.into_iter().enumerate() {
         let status = |run: &str| {
             // Without a signal it does nothing.
             let script = format!("for s in {ignored}; do trap '' $s; done; {run}");
-            let output = shell(dir.path(), &script).output().unwrap();
+            let blocked = &[libc::SIGUSR2, libc::SIGCHLD];
+            let output = shell_blocking(blocked, dir.path(), &script).output().unwrap();
             assert!(output.status.success(), "{output:?}");
             let text = String::from_utf8(output.stdout).unwrap();
             ["SigIgn:", "SigBlk:"].map(|name| mask(&text, name))
         };
         let itself = status("exec cat /proc/self/status");
-        assert!(has(itself[1], libc::SIGUSR2), "the blocked one");
+        assert!([libc::SIGUSR2, libc::SIGCHLD].into_iter().all(|n| has(itself[1], n)), "blocked");
         assert_eq!(has(itself[0], libc::SIGPIPE), ignored.contains("PIPE"));
         let recorded = format!("exec $AGENT record -k none -o {n} -- cat /proc/self/status");
         assert_eq!(status(&recorded), itself, "{ignored}");
@@ -80,6 +88,21 @@ fn an_agent_with_cpus_of_its_own_leaves_all_to_its_command() {
     assert!(String::from_utf8_lossy(&nowhere.stderr).contains("name some of those"), "{nowhere:?}");
 }
 
+#[test]
+fn what_was_closed_is_closed_for_the_command() {
+    let dir = tempfile::tempdir().unwrap();
+    for (n, closed) in ["<&-", ">&- 2>&-", "<&- >&- 2>&-"].into_iter().enumerate() {
+        let descriptors = |run: &str, file: &str| {
+            let script = format!("exec {run} sh -c 'ls /proc/$$/fd > {file}' {closed}");
+            assert!(shell(dir.path(), &script).status().unwrap().success(), "{script}");
+            fs::read_to_string(dir.path().join(file)).unwrap()
+        };
+        let itself = descriptors("", "itself");
+        let recorded = descriptors(&format!("$AGENT record -k none -o {n} --"), "recorded");
+        assert_eq!(recorded, itself, "{closed}");
+    }
+}
+
 /// A shell without job control ignores SIGINT and SIGQUIT in the background: Ctrl-C is meant for others.
 #[test]
 fn a_command_in_the_background_stays_there() {
@@ -105,7 +128,8 @@ fn an_ignored_signal_ends_no_recording() {
     }
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let (caught, ignored) = (mask(&status, "SigCgt:"), mask(&status, "SigIgn:"));
-    for number in [libc::SIGINT, libc::SIGHUP] {
+    // The last two are the command's business: it may handle Ctrl-\\, or have the terminal for itself.
+    for number in [libc::SIGINT, libc::SIGHUP, libc::SIGQUIT, libc::SIGTTOU] {
         assert!(has(ignored, number) && !has(caught, number), "{number}");
         signal::send(pid, number);
     }

@@ -36,7 +36,7 @@ Examples:
   ft-agent compare before after       what differs between two traces, or two sets of them
 
 Exit status: 0; 1 after an error; 2 where the command line has one; 128 + N after signal N.
-That of `record` is the recorded command's; `compare --fail-if` has 3 and 4, a missed --deadline 3.";
+That of `record` is the recorded command's, or 126 or 127 where it cannot be run; `compare --fail-if` has 3 and 4, a missed --deadline 3.";
 
 /// One subcommand: its flags are the `Args` of the module of its name in `command`.
 #[derive(Debug, Subcommand)]

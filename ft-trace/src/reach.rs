@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 
@@ -26,7 +27,7 @@ pub enum Unreachable {
 
 /// Why the library does not reach this command; `None` when it does, or when that cannot be known: the
 /// command is a script, or is not found here.
-pub fn why_not(command: &str) -> Option<Unreachable> {
+pub fn why_not(command: impl AsRef<OsStr>) -> Option<Unreachable> {
     let path = find(command)?;
     let metadata = fs::metadata(&path).ok()?;
     let mut head = Vec::new();
@@ -41,15 +42,16 @@ pub fn why_not(command: &str) -> Option<Unreachable> {
 }
 
 /// The file that `execvp` would take.
-pub fn find(command: &str) -> Option<PathBuf> {
-    if command.contains('/') {
+pub fn find(command: impl AsRef<OsStr>) -> Option<PathBuf> {
+    let command = command.as_ref();
+    if command.as_bytes().contains(&b'/') {
         return Some(command.into());
     }
     find_in(&std::env::var_os("PATH")?, command)
 }
 
 /// The first that may be executed: `execvp` goes on after one that may not.
-fn find_in(path: &OsStr, command: &str) -> Option<PathBuf> {
+fn find_in(path: &OsStr, command: &OsStr) -> Option<PathBuf> {
     let is_taken = |file: &PathBuf| file.is_file() && access(file, Access::EXEC_OK).is_ok();
     std::env::split_paths(path).map(|directory| directory.join(command)).find(is_taken)
 }
@@ -122,8 +124,8 @@ mod tests {
             std::fs::set_permissions(place.join("served"), mode).unwrap();
         }
         let path = std::env::join_paths(&places).unwrap();
-        assert_eq!(find_in(&path, "served"), Some(places[1].join("served")));
-        assert_eq!(find_in(&path, "absent"), None);
+        assert_eq!(find_in(&path, "served".as_ref()), Some(places[1].join("served")));
+        assert_eq!(find_in(&path, "absent".as_ref()), None);
     }
 
     #[test]

@@ -278,13 +278,17 @@ impl CommandError {
         }
     }
 
-    /// 128 and the signal where that ended the command, as a shell tells it; 2 for what cannot be asked; else 1.
+    /// 128 and the signal where that ended the command, as a shell tells it; 2 for what cannot be asked; 126 and 127
+    /// for a command that cannot be run, as of env(1); else 1.
     pub(crate) fn exit_status(&self) -> u8 {
         match self {
             CommandError::Store(StoreError::Interrupted(_)) => {
                 u8::try_from(128 + signals::came()).unwrap_or(1)
             }
             CommandError::Record(error) if error.is_usage() => 2,
+            CommandError::Record(RecordError::Command { source, .. }) => {
+                if source.kind() == io::ErrorKind::NotFound { 127 } else { 126 }
+            }
             // As for whatever else cannot be asked.
             CommandError::UnknownSection(_)
             | CommandError::AgentCpus { .. }

@@ -2,6 +2,7 @@
 
 mod values;
 
+use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -197,7 +198,7 @@ pub(crate) struct Args {
 
     /// Command to run and record, after `--`.
     #[arg(last = true, value_name = "CMD")]
-    command: Vec<String>,
+    command: Vec<OsString>,
 
     #[command(flatten)]
     to: ToArgs,
@@ -220,7 +221,8 @@ All options: ft-agent record --help";
 
 const EXAMPLES: &str = "\
 Without a command, -p and --cgroup, processes that embed ft-user are recorded as they register.
-The exit status is that of the command, if there is one and it ended by itself; 3 if it is 0 and a --deadline was missed.
+The exit status is that of the command, if there is one and it ended by itself; 3 if it is 0 and a --deadline was missed;
+126 if it cannot be executed, 127 if it is not found.
 
 Examples:
   ft-agent record -- ./server --port 8080     run it and record it until it ends or Ctrl-C

@@ -1,5 +1,6 @@
 //! `ft-agent study`.
 
+use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -33,7 +34,7 @@ pub(crate) struct Args {
 
     /// Command to record with the preload library and without the kernel, after `--`.
     #[arg(last = true, value_name = "CMD")]
-    command: Vec<String>,
+    command: Vec<OsString>,
 }
 
 const EXAMPLES: &str = "\

@@ -1,27 +1,36 @@
 //! The recorded command.
 //!
-//! It must be observed before its first instruction: so the forked child first tells its number and
-//! waits for [`Gated::release`] before it executes the command. `spawn` returns only after the
-//! execution, so a blocking thread spawns.
+//! It must be observed before its first instruction: so the forked child waits for [`Gated::release`] before it executes the command.
 //!
-//! It has the signal mask, the ignored signals and the CPUs that the agent was started with. Handlers of the agent end with the
-//! execution (execve(2)); SIGPIPE, which Rust's runtime ignores, `Command` sets to its default, and we back.
+//! It has what the agent was started with: the environment byte by byte, the signal mask, the ignored signals, the closed
+//! descriptors and the CPUs ([`inherited`]). Handlers of the agent end with the execution (execve(2)). The thread that forks it
+//! must live as long as the agent: the child may ask for a signal when that thread ends (`PR_SET_PDEATHSIG`, prctl(2)).
 
+use std::ffi::{CStr, CString, OsStr, OsString, c_char};
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
+use std::ptr;
 
-use tokio::process::Command;
-use tokio::task::{JoinHandle, spawn_blocking};
+use rustix::process::{Pid, WaitOptions, waitpid};
+use tokio::signal::unix::{self, SignalKind, signal};
 
 use super::RecordError;
 use crate::inherited;
 
+unsafe extern "C" {
+    /// What `getenv` reads (environ(7)).
+    static environ: *const *const c_char;
+}
+
 /// A child that waits for permission to execute its command.
 pub(super) struct Gated {
-    pid: i32,
+    child: Child,
     go: PipeWriter,
-    spawned: JoinHandle<io::Result<tokio::process::Child>>,
+    /// Says why the command was not executed, or hangs up.
+    failure: PipeReader,
     name: String,
 }
 
@@ -29,57 +38,69 @@ pub(super) struct Gated {
 pub(super) struct Child {
     /// Its process.
     pub(super) pid: i32,
-    process: tokio::process::Child,
+    ends: unix::Signal,
+    _terminal: Shared,
+}
+
+/// The terminal is the command's, too. What Ctrl-\ means, the command decides. A command that takes the terminal for itself, as an
+/// interactive shell does, must not stop us when we write to it (termios(3), `TOSTOP`): that need not end.
+struct Shared;
+
+impl Shared {
+    fn new() -> Shared {
+        inherited::ignore(libc::SIGQUIT);
+        inherited::ignore(libc::SIGTTOU);
+        Shared
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        inherited::restore(libc::SIGQUIT);
+    }
 }
 
 impl Gated {
-    /// Forks a child for `command` (not empty) with additional environment variables.
+    /// Forks a child for `command` (not empty) with these environment variables in the place of those of the same name.
     ///
     /// # Errors
     ///
     /// When the kernel gives no process.
-    pub(super) async fn fork(
-        command: &[String],
-        environment: &[(&'static str, String)],
+    pub(super) fn fork(
+        command: &[OsString],
+        variables: &[(&'static str, OsString)],
     ) -> Result<Gated, RecordError> {
-        let name = command[0].clone();
-        let fail = |source| RecordError::Command { command: name.clone(), source };
-        let (mut ready_read, ready_write) = io::pipe().map_err(fail)?;
-        let (go_read, go_write) = io::pipe().map_err(fail)?;
-        let mut child = Command::new(&command[0]);
-        child.args(&command[1..]).envs(environment.iter().map(|(k, v)| (k, v)));
-        let agents_end = go_write.as_raw_fd();
-        let cpus = inherited::cpus();
-        let pipe_ignored = inherited::is_ignored(libc::SIGPIPE);
-        let gate = move || {
-            if pipe_ignored {
-                // SAFETY: no function of ours.
-                unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
-            }
-            if let Some(cpus) = &cpus {
-                rustix::thread::sched_setaffinity(None, cpus)?;
-            }
-            wait_at_the_gate(&ready_write, &go_read, agents_end)
-        };
-        // SAFETY: between fork and exec it makes system calls only: no lock, no allocation.
-        unsafe { child.pre_exec(gate) };
+        Gated::try_fork(command, variables).map_err(RecordError::system("start the command"))
+    }
 
-        // Dropped afterwards: the closure holds our copies of the pipe ends that belong to the child.
-        let spawned = spawn_blocking(move || child.spawn());
-        let mut number = [0; 4];
-        if ready_read.read_exact(&mut number).is_err() {
-            // The fork failed.
-            return Err(fail(
-                ended(spawned.await).err().unwrap_or_else(|| io::ErrorKind::Other.into()),
-            ));
-        }
-        let pid = i32::from_ne_bytes(number);
-        Ok(Gated { pid, go: go_write, spawned, name })
+    fn try_fork(command: &[OsString], variables: &[(&'static str, OsString)]) -> io::Result<Gated> {
+        let words: Vec<CString> =
+            command.iter().map(|word| CString::new(word.as_bytes())).collect::<Result<_, _>>()?;
+        let environment = environment(given(), variables)?;
+        let (words, environment) = (pointers(&words), pointers(&environment));
+        let (go_read, go) = io::pipe()?;
+        let (failure, failure_write) = io::pipe()?;
+        let ends = signal(SignalKind::child())?;
+        let shared = Shared::new();
+        let agents_end = go.as_raw_fd();
+        // SAFETY: the child makes system calls only: no lock, no allocation.
+        let pid = match unsafe { libc::fork() } {
+            -1 => return Err(io::Error::last_os_error()),
+            0 => {
+                let number = execute(&words, &environment, &go_read, agents_end);
+                let _ = rustix::io::write(&failure_write, &number.to_ne_bytes());
+                // SAFETY: nothing of the agent's runs.
+                unsafe { libc::_exit(127) }
+            }
+            pid => pid,
+        };
+        let name = command[0].to_string_lossy().into_owned();
+        Ok(Gated { child: Child { pid, ends, _terminal: shared }, go, failure, name })
     }
 
     /// Process of the waiting child, which will be that of the command.
     pub(super) fn pid(&self) -> i32 {
-        self.pid
+        self.child.pid
     }
 
     /// Lets the child execute its command.
@@ -87,21 +108,22 @@ impl Gated {
     /// # Errors
     ///
     /// When the command does not exist or cannot be executed.
-    pub(super) async fn release(mut self) -> Result<Child, RecordError> {
-        let spawned = match self.go.write_all(&[1]) {
-            Ok(()) => ended(self.spawned.await),
-            Err(error) => Err(error),
-        };
-        match spawned {
-            Ok(process) => Ok(Child { pid: self.pid, process }),
-            Err(source) => Err(RecordError::Command { command: self.name, source }),
+    pub(super) async fn release(self) -> Result<Child, RecordError> {
+        let Gated { mut child, mut go, mut failure, name } = self;
+        let mut number = [0; 4];
+        let told = go.write_all(&[1]).and_then(|()| failure.read_exact(&mut number));
+        match told {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(child),
+            told => {
+                drop(go);
+                // It has said why it ends.
+                let _ = child.wait().await;
+                let number = i32::from_ne_bytes(number);
+                let source = told.err().unwrap_or_else(|| io::Error::from_raw_os_error(number));
+                Err(RecordError::Command { command: name, source })
+            }
         }
     }
-}
-
-/// What the spawning thread says.
-fn ended<T>(joined: Result<io::Result<T>, tokio::task::JoinError>) -> io::Result<T> {
-    joined.unwrap_or_else(|error| Err(error.into()))
 }
 
 impl Child {
@@ -109,23 +131,70 @@ impl Child {
     ///
     /// # Errors
     ///
-    /// When somebody else has waited for it.
+    /// When it, or somebody else, has waited for it.
     pub(super) async fn wait(&mut self) -> io::Result<ExitStatus> {
-        self.process.wait().await
+        loop {
+            let ended = waitpid(Pid::from_raw(self.pid), WaitOptions::NOHANG)?;
+            if let Some((_, status)) = ended {
+                return Ok(ExitStatus::from_raw(status.as_raw()));
+            }
+            self.ends.recv().await;
+        }
     }
 }
 
-/// Runs in the child between fork and exec.
-fn wait_at_the_gate(ready: &PipeWriter, go: &PipeReader, agents_end: i32) -> io::Result<()> {
-    // SAFETY: this is the child's copy of the agent's end, which nothing in the child uses. Open, it
-    // would keep the child waiting for ever when the agent is killed now.
-    unsafe { rustix::io::close(agents_end) };
-    let pid = rustix::process::getpid().as_raw_nonzero().get();
-    rustix::io::write(ready, &pid.to_ne_bytes())?;
-    match rustix::io::read(go, &mut [0u8; 1][..])? {
-        1 => Ok(()),
-        // Its error is never seen: the agent is gone.
-        _ => Err(io::ErrorKind::BrokenPipe.into()),
+/// What this program was given.
+fn given() -> impl Iterator<Item = &'static CStr> {
+    // SAFETY: nothing in this program changes the environment. The list ends with a null.
+    let at = |n: usize| unsafe {
+        let entry = environ.as_ref().map_or(ptr::null(), |_| *environ.add(n));
+        (!entry.is_null()).then(|| CStr::from_ptr(entry))
+    };
+    (0..).map_while(at)
+}
+
+/// Entries of an environment, whatever they are, and the variables in the place of those that have their names.
+fn environment<'a>(
+    given: impl Iterator<Item = &'a CStr>,
+    variables: &[(&'static str, OsString)],
+) -> io::Result<Vec<CString>> {
+    let is_other = |entry: &&CStr| {
+        let name = entry.to_bytes().split(|&byte| byte == b'=').next();
+        variables.iter().all(|(variable, _)| Some(variable.as_bytes()) != name)
+    };
+    let own = variables.iter().map(|(name, value)| {
+        Ok(CString::new([OsStr::new(name), value].map(OsStr::as_bytes).join(&b'='))?)
+    });
+    given.filter(is_other).map(|entry| Ok(entry.to_owned())).chain(own).collect()
+}
+
+/// As execve(2) takes them.
+fn pointers(words: &[CString]) -> Vec<*const c_char> {
+    words.iter().map(|word| word.as_ptr()).chain([ptr::null()]).collect()
+}
+
+/// Runs in the child between fork and exec; why it has failed, as a number of errno(3).
+fn execute(
+    words: &[*const c_char],
+    environment: &[*const c_char],
+    go: &PipeReader,
+    agents_end: RawFd,
+) -> i32 {
+    let waited = inherited::restore_all().and_then(|()| {
+        // SAFETY: this is the child's copy of the agent's end, which nothing in the child uses. Open, it
+        // would keep the child waiting for ever when the agent is killed now.
+        unsafe { rustix::io::close(agents_end) };
+        rustix::io::read(go, &mut [0u8; 1][..])
+    });
+    match waited {
+        Ok(1) => {
+            // SAFETY: both lists end with a null. It searches the agent's PATH, as a shell would.
+            unsafe { libc::execvpe(words[0], words.as_ptr(), environment.as_ptr()) };
+            io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
+        }
+        // It is never seen: the agent is gone.
+        Ok(_) => libc::EPIPE,
+        Err(error) => error.raw_os_error(),
     }
 }
 
@@ -134,16 +203,20 @@ mod tests {
     use super::*;
     use crate::control::run;
 
-    async fn fork(words: &[&str]) -> Gated {
-        let words: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
-        Gated::fork(&words, &[("FT_TEST", "7".into())]).await.unwrap()
+    fn fork(words: &[&str]) -> Gated {
+        let words: Vec<OsString> = words.iter().map(|&word| word.into()).collect();
+        Gated::fork(&words, &[("FT_TEST", "7".into())]).unwrap()
     }
 
     #[test]
     fn the_child_waits_and_then_becomes_the_command() {
         run(async {
-            let gated = fork(&["sh", "-c", "exit $FT_TEST"]).await;
+            let gated = fork(&["sh", "-c", "exit $FT_TEST"]);
             let pid = gated.pid();
+            // Of this thread, whose end it may ask to be told.
+            if let Ok(children) = std::fs::read_to_string("/proc/thread-self/children") {
+                assert!(children.split_whitespace().any(|child| child == pid.to_string()));
+            }
             // Still this program, not the shell.
             assert_eq!(
                 std::fs::read_link(format!("/proc/{pid}/exe")).unwrap(),
@@ -158,7 +231,7 @@ mod tests {
 
     #[test]
     fn a_command_that_cannot_be_run_is_an_error() {
-        let check = async |command: &str, kind| match fork(&[command]).await.release().await {
+        let check = async |command: &str, kind| match fork(&[command]).release().await {
             Err(RecordError::Command { source, .. }) => assert_eq!(source.kind(), kind),
             _ => panic!("{command} ran"),
         };
@@ -173,10 +246,19 @@ mod tests {
     #[test]
     fn a_child_that_is_not_released_ends() {
         run(async {
-            let Gated { go, spawned, .. } = fork(&["true"]).await;
+            let Gated { go, mut child, .. } = fork(&["true"]);
             drop(go);
-            assert!(ended(spawned.await).is_err());
+            assert_eq!(child.wait().await.unwrap().code(), Some(127));
         })
         .unwrap();
+    }
+
+    #[test]
+    fn an_environment_is_passed_on_byte_by_byte_but_for_our_variables() {
+        let given =
+            [c"B=1", c"A=1", c"A=2", c"OURS", c"=X=3", c"\xff=\xfe", c"OURS=x", c"B=2", c"OURS="];
+        let made = environment(given.into_iter(), &[("OURS", "=y".into())]).unwrap();
+        let expected = [c"B=1", c"A=1", c"A=2", c"=X=3", c"\xff=\xfe", c"B=2", c"OURS==y"];
+        assert_eq!(made, expected.map(CString::from));
     }
 }

@@ -120,7 +120,7 @@ pub enum RecordError {
     NoPreload(PathBuf),
     /// The path of the preload library cannot stand in `LD_PRELOAD`.
     #[error(
-        "the path {} has a space, a colon or no UTF-8 in it, which LD_PRELOAD does not allow; \
+        "the path {} has a space or a colon in it, which LD_PRELOAD does not allow; \
          name a copy elsewhere in FT_PRELOAD", .0.display()
     )]
     PreloadPath(PathBuf),

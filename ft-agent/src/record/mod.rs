@@ -44,6 +44,7 @@ pub use reader::Reader;
 pub use segments::{Closed, Segments, Wish};
 pub use start_at::StartAt;
 
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::AsFd;
 use std::process::ExitStatus;
@@ -153,8 +154,8 @@ pub async fn record_within(
         counters: names(&options.counters),
         switch_counters: names(&options.switch_counters),
         counter_calls: options.counter_calls,
-        command: options.command.clone(),
-        build_id: program::build_id(options.command.first().map(String::as_str), &attached),
+        command: options.words(),
+        build_id: program::build_id(options.command.first().map(OsString::as_os_str), &attached),
         kernel_groups: options.kernel.iter().map(|g| g.name().to_owned()).collect(),
         events: options.events.clone(),
         system_wide: options.system_wide,
@@ -297,11 +298,11 @@ fn late(at: &frame::StartAt, report: &mut dyn FnMut(&Notice)) -> Option<Instant>
 /// Starts the command, observed from before its first instruction. Where it registers is listened to
 /// already, and served a moment later.
 async fn run(
-    command: &[String],
-    environment: &[(&'static str, String)],
+    command: &[OsString],
+    environment: &[(&'static str, OsString)],
     kernel: &mut Option<Kernel>,
 ) -> Result<Child, RecordError> {
-    let gated = Gated::fork(command, environment).await?;
+    let gated = Gated::fork(command, environment)?;
     if let Some(kernel) = kernel {
         kernel.observe(gated.pid() as u32);
     }

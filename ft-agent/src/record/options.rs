@@ -1,5 +1,6 @@
 //! What to record, where to and how long.
 
+use std::ffi::OsString;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -59,7 +60,7 @@ pub struct Options {
     /// When a segment is closed.
     pub segment: Limits,
     /// Command to run and record; may be empty.
-    pub command: Vec<String>,
+    pub command: Vec<OsString>,
     /// The command and all that it has started end with the recording.
     pub ends_command: bool,
     /// Run the command under the preload library.
@@ -163,6 +164,11 @@ impl Options {
             return Err(RecordError::SegmentTime);
         }
         registration::reply(&self.events).map(drop).ok_or(RecordError::TooManyGlobs)
+    }
+
+    /// The command, as text.
+    pub(super) fn words(&self) -> Vec<String> {
+        self.command.iter().map(|word| word.to_string_lossy().into_owned()).collect()
     }
 
     /// What threads are asked to read with each event.

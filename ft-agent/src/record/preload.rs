@@ -1,6 +1,7 @@
 //! The preload library: where it lies, and the environment with it.
 
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::RecordError;
@@ -16,7 +17,7 @@ const INSTALLED: &str = "lib/feather-trace";
 /// # Errors
 ///
 /// When the library is not found, or its path cannot stand in the list.
-pub(super) fn variable(before: Option<OsString>) -> Result<String, RecordError> {
+pub(super) fn variable(before: Option<OsString>) -> Result<OsString, RecordError> {
     let library = match std::env::var_os("FT_PRELOAD") {
         Some(path) => PathBuf::from(path),
         None => {
@@ -40,24 +41,33 @@ fn of(agent: &Path) -> PathBuf {
 }
 
 /// Both in one list. Its separators are spaces and colons, and nothing quotes them.
-fn list(before: Option<OsString>, library: &Path) -> Result<String, RecordError> {
-    let path = library.to_str().filter(|path| !path.contains([' ', ':']));
-    let path = path.ok_or_else(|| RecordError::PreloadPath(library.to_owned()))?;
-    let before = before.map(|list| list.to_string_lossy().into_owned()).unwrap_or_default();
-    Ok(if before.is_empty() { path.to_owned() } else { format!("{before}:{path}") })
+fn list(before: Option<OsString>, library: &Path) -> Result<OsString, RecordError> {
+    if library.as_os_str().as_bytes().iter().any(|byte| b" :".contains(byte)) {
+        return Err(RecordError::PreloadPath(library.to_owned()));
+    }
+    Ok(joined(before.unwrap_or_default(), library.into()))
 }
 
 /// The value of `ASAN_OPTIONS` for the command: AddressSanitizer's library, where a program is linked to it, must come
 /// before all that replace `malloc`, and ends the program when anything at all comes before it. Ours replaces no such
 /// function, so it need not look. What the user has set stands.
-pub(super) fn asan_options(before: Option<OsString>) -> String {
-    let before = before.map(|list| list.to_string_lossy().into_owned()).unwrap_or_default();
-    let separator = if before.is_empty() { "" } else { ":" };
-    format!("verify_asan_link_order=0{separator}{before}")
+pub(super) fn asan_options(before: Option<OsString>) -> OsString {
+    joined("verify_asan_link_order=0".into(), before.unwrap_or_default())
+}
+
+/// Two lists, of which one may be empty.
+fn joined(mut first: OsString, second: OsString) -> OsString {
+    if !first.is_empty() && !second.is_empty() {
+        first.push(":");
+    }
+    first.push(second);
+    first
 }
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+
     use super::*;
 
     #[test]
@@ -77,11 +87,14 @@ mod tests {
     fn the_list_keeps_what_was_in_it() {
         let check = |before: Option<&str>, library: &str, expected: Option<&str>| {
             let list = list(before.map(OsString::from), Path::new(library)).ok();
-            assert_eq!(list.as_deref(), expected);
+            assert_eq!(list, expected.map(OsString::from));
         };
         check(None, "/a/x.so", Some("/a/x.so"));
         check(Some(""), "/a/x.so", Some("/a/x.so"));
         check(Some("/b.so c.so"), "/a/x.so", Some("/b.so c.so:/a/x.so"));
+        let odd = OsStr::from_bytes(b"/\xff.so");
+        let both = OsStr::from_bytes(b"/\xff.so:/\xff.so");
+        assert_eq!(list(Some(odd.into()), Path::new(odd)).unwrap(), both, "byte by byte");
         check(None, "/a b/x.so", None);
         check(None, "/a:b/x.so", None);
     }

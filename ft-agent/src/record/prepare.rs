@@ -1,5 +1,7 @@
 //! What a recording needs before it begins, and what can fail of it.
 
+use std::ffi::OsString;
+
 use ft_user::counters::Open;
 
 use super::output::Output;
@@ -19,7 +21,7 @@ pub(super) struct Prepared {
     pub(super) output: Output,
     pub(super) pauses: Pauses,
     /// Of the command, but for the sockets.
-    pub(super) environment: Vec<(&'static str, String)>,
+    pub(super) environment: Vec<(&'static str, OsString)>,
 }
 
 impl Prepared {
@@ -43,7 +45,7 @@ impl Prepared {
             options.pids.iter().map(|&pid| attach(pid)).collect::<Result<Vec<_>, _>>()?;
         let attached = attached.into_iter().flatten().collect();
         let cgroup = options.cgroup.as_deref().map(Cgroup::open).transpose()?;
-        let command = options.command.first().map(String::as_str);
+        let command = options.command.first().map(OsString::as_os_str);
         let probes = probe::find(&options.probes, command, &options.pids)?;
         let kernel = load_kernel(options, cgroup.clone(), &probes)?;
         if kernel.is_some() {
@@ -58,7 +60,10 @@ impl Prepared {
             let asan = preload::asan_options(std::env::var_os("ASAN_OPTIONS"));
             environment.push(("ASAN_OPTIONS", asan));
             if let Some(reason) = reach::why_not(command) {
-                report(&Notice::NotPreloaded { command: command.clone(), reason });
+                report(&Notice::NotPreloaded {
+                    command: command.to_string_lossy().into_owned(),
+                    reason,
+                });
             }
         }
         Ok(Prepared { attached, cgroup, probes, kernel, output, pauses, environment })

@@ -7,6 +7,7 @@
 //! regular file is opened, a few hundred bytes of it are read ([`mod@build_id`]), and that by a thread for which nobody waits
 //! longer than [`PATIENCE`].
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -25,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Of the program that the command means, or else of the one that all these processes execute, in hexadecimal digits.
 /// `None` where it has none, is no program of 64 bits, or cannot be read; and where the processes execute several.
-pub(super) fn build_id(command: Option<&str>, attached: &[Attached]) -> Option<String> {
+pub(super) fn build_id(command: Option<&OsStr>, attached: &[Attached]) -> Option<String> {
     if let Some(command) = command {
         let command = command.to_owned();
         return within(PATIENCE, move || of_file(&reach::find(&command)?));
@@ -79,9 +80,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let link = folder.path().join("link");
         symlink(std::env::current_exe().unwrap(), &link).unwrap();
-        assert_eq!(build_id(link.to_str(), &[]), own);
+        assert_eq!(build_id(Some(link.as_os_str()), &[]), own);
         let shell = of_file(Path::new("/bin/sh"));
-        assert_eq!(build_id(Some("sh"), &[]), shell, "by PATH");
+        assert_eq!(build_id(Some(OsStr::new("sh")), &[]), shell, "by PATH");
         assert!(shell.is_some(), "distributions give one");
     }
 
@@ -91,11 +92,15 @@ mod tests {
         let script = folder.path().join("script");
         fs::write(&script, "#!/bin/sh\n").unwrap();
         fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
-        assert_eq!(build_id(script.to_str(), &[]), None, "its interpreter is not the program");
+        assert_eq!(
+            build_id(Some(script.as_os_str()), &[]),
+            None,
+            "its interpreter is not the program"
+        );
         let pipe = folder.path().join("pipe");
         rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
-        assert_eq!(build_id(pipe.to_str(), &[]), None);
-        assert_eq!(build_id(Some("ft-no-such-command"), &[]), None);
+        assert_eq!(build_id(Some(pipe.as_os_str()), &[]), None);
+        assert_eq!(build_id(Some(OsStr::new("ft-no-such-command")), &[]), None);
         assert_eq!(build_id(None, &[]), None);
         // As a file system that does not answer.
         let (_silent, answer) = mpsc::channel::<String>();

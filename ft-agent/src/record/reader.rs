@@ -5,6 +5,7 @@
 //! program a system call, and with it a chance to lose its CPU. `ft-user` makes none, so by itself it wakes nobody; a program
 //! that wants to is told a descriptor for it. All but [`Reader::Adaptive`] are there to show what that costs.
 
+use std::ffi::OsString;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -66,9 +67,11 @@ impl Reader {
 
 impl Pauses {
     /// What the command is told in its environment.
-    pub(super) fn environment(&self) -> Option<(&'static str, String)> {
+    pub(super) fn environment(&self) -> Option<(&'static str, OsString)> {
         match self {
-            Pauses::Waking(descriptor) => Some(("FT_WAKE", descriptor.as_raw_fd().to_string())),
+            Pauses::Waking(descriptor) => {
+                Some(("FT_WAKE", descriptor.as_raw_fd().to_string().into()))
+            }
             _ => None,
         }
     }
@@ -100,7 +103,7 @@ mod tests {
         let (name, number) = pauses.environment().unwrap();
         assert_eq!(name, "FT_WAKE");
         let Pauses::Waking(descriptor) = &pauses else { panic!("it waits to be woken") };
-        assert_eq!(number, descriptor.as_raw_fd().to_string());
+        assert_eq!(number, *descriptor.as_raw_fd().to_string());
         rustix::io::write(descriptor, &7u64.to_ne_bytes()).unwrap();
         let mut pause = Pause::new(Bell::new().unwrap(), []).unwrap();
         pauses.wait(&mut pause, Instant::now(), 0, Duration::ZERO);

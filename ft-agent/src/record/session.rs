@@ -238,7 +238,7 @@ impl Session<'_> {
         let get = |counter: &AtomicU64| counter.load(Relaxed);
         Status {
             pid: std::process::id(),
-            command: self.options.command.clone(),
+            command: self.options.words(),
             flight_recorder: self.options.snapshots,
             seconds: age.as_secs_f64(),
             events: get(&counters.slots),
@@ -314,7 +314,7 @@ impl Session<'_> {
             if look.is_over || is_hastened || Instant::now() >= over {
                 let mut who: Vec<_> = look.alive.into_iter().map(|m| (m.pid, m.comm)).collect();
                 if status.is_none() && who.iter().all(|&(pid, _)| pid != child.pid) {
-                    who.push((child.pid, self.options.command[0].clone()));
+                    who.push((child.pid, self.options.words().remove(0)));
                 }
                 return who;
             }

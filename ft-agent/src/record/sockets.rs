@@ -6,6 +6,7 @@
 //! else that starts meanwhile, when we may make it and no other agent has it.
 
 use std::collections::hash_map::RandomState;
+use std::ffi::OsString;
 use std::fs;
 use std::hash::{BuildHasher, Hasher};
 use std::io::{self, ErrorKind::*};
@@ -122,12 +123,12 @@ impl Sockets {
     }
 
     /// Environment of the command.
-    pub(super) fn environment(&self, options: &Options) -> Vec<(&'static str, String)> {
-        let socket = self.private.as_ref().map(|p| ("FT_SOCKET", p.to_string_lossy().into_owned()));
+    pub(super) fn environment(&self, options: &Options) -> Vec<(&'static str, OsString)> {
+        let socket = self.private.as_ref().map(|p| ("FT_SOCKET", p.clone().into_os_string()));
         // What the user has set for the program stands, unless it is asked for here.
         let asked = options.ring_bytes.is_some() || std::env::var_os("FT_RING_SLOTS").is_none();
         let slots =
-            options.ring_slots().filter(|_| asked).map(|n| ("FT_RING_SLOTS", n.to_string()));
+            options.ring_slots().filter(|_| asked).map(|n| ("FT_RING_SLOTS", n.to_string().into()));
         socket.into_iter().chain(slots).collect()
     }
 

@@ -48,7 +48,7 @@ impl Binary {
 
 /// The file of this name: a path; the command's own, or one that a process has mapped; a program on the PATH; a library where
 /// the loader looks for it. A link's file, for that is what the kernel probes.
-pub(super) fn find(name: &str, command: Option<&str>, pids: &[i32]) -> Option<Binary> {
+pub(super) fn find(name: &str, command: Option<&OsStr>, pids: &[i32]) -> Option<Binary> {
     if name.contains('/') {
         return is_file(name.into()).map(Binary::at);
     }
@@ -109,8 +109,8 @@ mod tests {
         let find = |name, command, pids: &[i32]| Some(super::find(name, command, pids)?.path);
         let canonical = fs::canonicalize(&own).ok();
         assert_eq!(find(path, None, &[]), canonical);
-        assert_eq!(find(name, Some(path), &[]), canonical);
-        assert_eq!(find("no-such-program", Some(path), &[]), None);
+        assert_eq!(find(name, Some(path.as_ref()), &[]), canonical);
+        assert_eq!(find("no-such-program", Some(path.as_ref()), &[]), None);
         assert_eq!(find("sh", None, &[]), fs::canonicalize("/bin/sh").ok());
         let pid = i32::try_from(std::process::id()).expect("a number");
         let mapped = super::find(name, None, &[pid]).expect("its own file");

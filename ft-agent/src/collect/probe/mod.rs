@@ -12,6 +12,8 @@ mod error;
 mod notes;
 
 pub use binary::Binary;
+use std::ffi::OsStr;
+
 use elf::Elf;
 pub use error::ProbeError;
 
@@ -96,7 +98,7 @@ impl<'w> Wish<'w> {
 /// What of it there is not, or cannot be probed.
 pub fn find(
     wishes: &[String],
-    command: Option<&str>,
+    command: Option<&OsStr>,
     pids: &[i32],
 ) -> Result<Vec<Probe>, ProbeError> {
     let mut probes: Vec<Probe> = Vec::new();

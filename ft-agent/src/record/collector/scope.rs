@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn only_what_was_named_is_recorded_where_something_was() {
-        let command = || vec!["true".to_owned()];
+        let command = || vec!["true".into()];
         let scope = |options: Options| Scope::of(&options, None);
         let of_command = scope(Options { command: command(), ..Options::default() });
         assert!(matches!(of_command, Scope::Below { any: false, roots, .. } if roots.len() == 1));
