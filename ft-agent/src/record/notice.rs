@@ -181,7 +181,7 @@ pub enum Notice {
     },
     /// The command, or what it has started, goes on after the recording.
     #[error(
-        "after SIGKILL there still is {}: another user's, or busy in the kernel; `sudo kill -9 {}` ends what stays",
+        "after SIGKILL there still is {}: another user's, busy in the kernel, or what starts others faster than they can be ended; `sudo kill -9 {}` ends what stays",
         processes(who),
         numbers(who)
     )]

@@ -2,7 +2,7 @@
 //!
 //! While the command runs, the agent is the one to which the kernel gives what a process of the tree leaves behind at its end
 //! (`PR_SET_CHILD_SUBREAPER`, prctl(2)): so every process of the tree has the agent among its ancestors, also one that has
-//! begun a session of its own or whose parent has ended. Those that are given to the agent are waited for, so that no zombie stays.
+//! begun a session of its own or whose parent has ended. Those that are given to the agent are waited for at once, so that no zombie stays.
 //! A process of the tree whose parent has ended sees the agent as its parent, and not process 1.
 //!
 //! What the agent had below itself before is no part of the tree; but what such a process starts later, and leaves behind, is taken for one.
@@ -24,7 +24,7 @@ use tokio::time::sleep;
 
 use crate::collect::discover::{parent, processes, read, start_time};
 
-/// At least so long is between two looks for those that have ended.
+/// At least so long is between two looks of the reaper.
 const BETWEEN: Duration = Duration::from_secs(1);
 
 /// A process, and not another one that gets its number: that, and when it began.
@@ -99,9 +99,12 @@ impl Before {
         let its = of.clone();
         let reaping = tokio::spawn(async move {
             loop {
-                let its = its.clone();
-                let _ = spawn_blocking(move || its.look(None, false, &mut HashSet::new())).await;
-                sleep(BETWEEN).await;
+                if !its.reap() {
+                    let its = its.clone();
+                    let look = move || its.look(None, false, &mut HashSet::new());
+                    let _ = spawn_blocking(look).await;
+                    sleep(BETWEEN).await;
+                }
                 if ends.recv().await.is_none() {
                     return;
                 }
@@ -120,6 +123,8 @@ impl Tree {
         lives: bool,
         told: &mut HashSet<Key>,
     ) -> Look {
+        // One that ends between two looks is still to be seen: it may have left others.
+        self.reaping.abort();
         let (of, mut those) = (self.of.clone(), std::mem::take(told));
         let looked = spawn_blocking(move || {
             let look = of.look(signal, lives, &mut those);
@@ -132,6 +137,32 @@ impl Tree {
 }
 
 impl Of {
+    /// Waits for those that have ended, as process 1 would: at once, for they count as processes of their user (`RLIMIT_NPROC`), and
+    /// can be sent signals. Whether it got all of them: the kernel shows one, for which somebody else may wait.
+    fn reap(&self) -> bool {
+        let next = || {
+            // SAFETY: `info` is plain data, valid when zeroed. Where none has ended its number stays 0 (waitid(2)).
+            unsafe {
+                let mut info: libc::siginfo_t = std::mem::zeroed();
+                let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+                libc::waitid(libc::P_ALL, 0, &mut info, options);
+                Pid::from_raw(info.si_pid())
+            }
+        };
+        beside_workers(|workers| {
+            while let Some(pid) = next() {
+                let number = pid.as_raw_nonzero().get();
+                let is_others = number == self.command
+                    || workers.contains(&number.unsigned_abs())
+                    || self.before.iter().any(|(before, _)| *before == number);
+                if is_others || waitpid(Some(pid), WaitOptions::NOHANG).is_err() {
+                    return false;
+                }
+            }
+            true
+        })
+    }
+
     fn look(&self, signal: Option<Signal>, lives: bool, told: &mut HashSet<Key>) -> Look {
         // For a worker somebody else waits, too; none ends and is waited for in this time.
         let mut found = beside_workers(|workers| {
