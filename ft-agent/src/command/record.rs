@@ -302,6 +302,8 @@ pub(crate) fn run(args: Args) -> Result {
     let deadlines = report::each_once(args.deadline);
     let usual = Options::default();
     let options = Options {
+        // A command has the terminal for itself: it draws on it, and waits for answers.
+        progress: args.command.is_empty() && io::stderr().is_terminal(),
         kernel: match &*args.kernel {
             "default" => kernel::usual_groups(),
             list => Group::parse_list(list)?,
@@ -330,7 +332,6 @@ pub(crate) fn run(args: Args) -> Result {
         command: args.command,
         ends_command: !args.no_kill,
         preload: args.preload,
-        progress: io::stderr().is_terminal(),
         output,
     };
     if !deadlines.is_empty() && !options.kernel.contains(&Group::Sched) {
@@ -370,7 +371,8 @@ pub(super) fn converted(options: &Options) -> Result<Recording> {
     let spawned = Behind::spawn(trace.clone());
     let (behind, segments) = spawned.map_err(RecordError::system("start a thread"))?;
     let recorded = record::record(options, segments, &mut warn);
-    let mut line = options.progress.then(|| StatusLine);
+    let goes_on = !options.command.is_empty() && !options.ends_command;
+    let mut line = (!goes_on && io::stderr().is_terminal()).then(|| StatusLine);
     let converted = behind.finish(|bytes| {
         if let Some(line) = &mut line {
             line.draw(&format!("{} to convert", units::short_bytes(bytes)));

@@ -1,7 +1,6 @@
 //! `ft-agent study`.
 
 use std::ffi::OsString;
-use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -57,7 +56,6 @@ pub(crate) fn run(args: Args) -> Result {
                 ring_bytes: Some(RING_BYTES),
                 command: args.command,
                 preload: true,
-                progress: io::stderr().is_terminal(),
                 ..Options::default()
             })?;
             recording.show(false, None, Vec::new())?;
