@@ -58,7 +58,9 @@ fn a_recording_writes_a_page_and_says_where() {
     assert!(refused.stdout.is_empty() && !out.exists());
 
     let output = record(text(&page), &[]);
-    let said = String::from_utf8(output.stdout).unwrap();
+    // Behind what a command has printed to a file there is nothing else.
+    assert!(output.stdout.is_empty());
+    let said = String::from_utf8(output.stderr).unwrap();
     let last = said.lines().last().unwrap();
     assert!(last.starts_with(&format!("page      {} (", page.display())), "{said}");
     assert!(fs::read_to_string(&page).unwrap().contains("<section id=summary>"));
@@ -135,7 +137,7 @@ fn a_command_has_its_status_whatever_becomes_of_the_summary() {
     let run = |name: &str, script: &str, stdout: Stdio| {
         let out = dir.path().join(name);
         let mut agent = Command::new(ft_tests::agent());
-        agent.args(["record", "-k", "none", "-o", text(&out), "--", "sh", "-c", script]);
+        agent.args(["record", "-k", "none", "-o", text(&out), "--json", "--", "sh", "-c", script]);
         let output = agent.stdout(stdout).stderr(Stdio::piped()).output().unwrap();
         (output.status.code(), String::from_utf8(output.stderr).unwrap().contains("cannot write"))
     };
@@ -252,8 +254,8 @@ fn a_recording_may_stay_unconverted() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("trace");
     let output = agent(&["record", "-k", "none", "--no-convert", "-o", text(&out), "--", "true"]);
-    let stdout = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success() && stdout.contains(" 0 events lost"), "{stdout}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && said.contains(" 0 events lost"), "{said}");
     assert!(out.join("spool/registry.ft").exists() && !out.join("meta.json").exists());
     assert!(agent(&["convert", text(&out)]).status.success());
     assert!(!out.join("spool").exists() && out.join("meta.json").exists());

@@ -126,7 +126,7 @@ fn a_child_that_cannot_be_recorded_is_a_loss_of_unknown_number() {
     assert!(compile.status().expect("a C compiler, cc").success());
     let output = record(&trace, library(), &program);
     assert_eq!(output.status.code(), Some(0), "it forks, and its child ends well: {output:?}");
-    let report = String::from_utf8_lossy(&output.stdout);
+    let report = String::from_utf8_lossy(&output.stderr);
     let words: Vec<&str> = report.split_whitespace().collect();
     let report = words.join(" ");
     assert!(report.contains("a child that it has forked is not recorded"), "{report}");

@@ -125,7 +125,7 @@ impl Stage {
         (truth(&said), dir)
     }
 
-    /// Records a program; returns what it has printed, perhaps with the agent's report behind it, and the trace's folder.
+    /// Records a program; returns what it has printed, and the trace's folder.
     pub(crate) fn record_program(
         &self,
         options: &[&str],
@@ -191,7 +191,7 @@ impl Stage {
     }
 }
 
-/// The subject's line, which comes before the agent's report.
+/// The subject's line.
 fn truth(stdout: &[u8]) -> Value {
     let text = String::from_utf8_lossy(stdout);
     let line = text.lines().find(|l| l.starts_with('{')).expect("the subject's truth");

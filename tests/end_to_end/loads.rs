@@ -44,7 +44,7 @@ fn record(stage: &Stage, name: &str, load: &str) -> (Value, PathBuf) {
     (own_words(&output.stdout), dir)
 }
 
-/// What a load has said itself: the agent's report comes behind it.
+/// What a load has said itself.
 pub(crate) fn own_words(stdout: &[u8]) -> Value {
     let mut values = serde_json::Deserializer::from_slice(stdout).into_iter::<Value>();
     values.next().expect("what the load says").expect("JSON")

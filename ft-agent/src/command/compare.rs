@@ -76,7 +76,7 @@ pub(crate) fn run(args: Args) -> Result {
     let comparison = Comparison::of(a, b, &args.fail_if);
     let document = comparison.document();
     match args.html {
-        Some(file) => page::say(&file, page::write(&document, "", &file)?)?,
+        Some(file) => page::say(&mut std::io::stdout(), &file, page::write(&document, "", &file)?)?,
         None => report::print(&document, args.json)?,
     }
     let verdicts = || comparison.outcomes.iter().map(|outcome| outcome.verdict);

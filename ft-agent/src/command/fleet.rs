@@ -101,7 +101,7 @@ pub(crate) fn run(args: Args) -> Result {
         Some(file) => {
             page::check(&file)?;
             write_pages(&mut fleet, args.pages, &tasks, &file)?;
-            page::say(&file, page::write(&fleet.document(), "", &file)?)?;
+            page::say(&mut io::stdout(), &file, page::write(&fleet.document(), "", &file)?)?;
         }
         None => report::print(&fleet.document(), args.json)?,
     }

@@ -59,9 +59,9 @@ pub(super) fn check(path: &Path) -> Result<()> {
 }
 
 /// Says where a page is.
-pub(super) fn say(path: &Path, bytes: u64) -> Result<()> {
+pub(super) fn say(out: &mut dyn Write, path: &Path, bytes: u64) -> Result<()> {
     let (file, size) = (path.display(), units::short_bytes(bytes));
-    Ok(writeln!(io::stdout(), "page      {file} ({size}), for a browser")?)
+    Ok(writeln!(out, "page      {file} ({size}), for a browser")?)
 }
 
 fn cannot(path: &Path) -> impl FnOnce(io::Error) -> CommandError {

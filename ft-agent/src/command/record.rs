@@ -193,6 +193,8 @@ pub(crate) struct Args {
     no_convert: bool,
 
     /// Print the end of the recording as a line of JSON, instead of the findings.
+    ///
+    /// To standard output, behind what a command has written there.
     #[arg(long, hide_short_help = true, help_heading = TRACE)]
     json: bool,
 
@@ -221,6 +223,7 @@ All options: ft-agent record --help";
 
 const EXAMPLES: &str = "\
 Without a command, -p and --cgroup, processes that embed ft-user are recorded as they register.
+Standard output is the command's: the findings go to standard error, unless it is a terminal, or there is no command.
 The exit status is that of the command, if there is one and it ended by itself; 3 if it is 0 and a --deadline was missed;
 126 if it cannot be executed, 127 if it is not found.
 
@@ -343,7 +346,7 @@ pub(crate) fn run(args: Args) -> Result {
         None => converted(&options)?,
     };
     let judges = !deadlines.is_empty();
-    let shown = recording.show(args.json, html.as_deref(), deadlines);
+    let shown = recording.show(&mut *out(&options), args.json, html.as_deref(), deadlines);
     // Whoever reads what is printed does not decide about the trace.
     let put = to.map(|to| to.put(&recording.trace)).transpose();
     let code = exit_code(&recording.outcome);
@@ -355,6 +358,14 @@ pub(crate) fn run(args: Args) -> Result {
             error.say();
             Ok(code)
         }
+    }
+}
+
+/// Where the summary goes: not into what a command writes to standard output, unless that is read on a terminal.
+fn out(options: &Options) -> Box<dyn Write> {
+    match options.command.is_empty() || io::stdout().is_terminal() {
+        true => Box::new(io::stdout()),
+        false => Box::new(io::LineWriter::new(io::stderr())),
     }
 }
 
@@ -389,7 +400,7 @@ pub(super) fn converted(options: &Options) -> Result<Recording> {
         }
         // There may be room for the conversion of what was recorded until then.
         Err(RecordError::Spool(error)) if convert::convert(&trace, |_, _| {}).is_ok() => {
-            summarise(&trace, None, Vec::new())?;
+            summarise(&mut *out(options), &trace, None, Vec::new())?;
             Err(CommandError::CutShort(error))
         }
         Err(error) => Err(error.into()),
@@ -405,6 +416,7 @@ impl Recording {
     /// Analyses it if there are tables, prints what it has, and writes a page; the counts of the analysis.
     pub(super) fn show(
         &self,
+        out: &mut dyn Write,
         json: bool,
         html: Option<&Path>,
         deadlines: Vec<RequestKind>,
@@ -434,12 +446,12 @@ impl Recording {
             return Ok(tally);
         }
         if self.is_converted {
-            write!(io::stdout(), "{}", self.title)?;
-            return summarise(trace, html, deadlines).map(Some);
+            write!(out, "{}", self.title)?;
+            return summarise(out, trace, html, deadlines).map(Some);
         }
         let (bytes, dir) = (units::short_bytes(outcome.bytes), trace.display());
-        writeln!(io::stdout(), "recorded  {bytes}, {} events lost", count(outcome.lost))?;
-        writeln!(io::stdout(), "spool     {dir}; `ft-agent convert {dir}` makes the tables")?;
+        writeln!(out, "recorded  {bytes}, {} events lost", count(outcome.lost))?;
+        writeln!(out, "spool     {dir}; `ft-agent convert {dir}` makes the tables")?;
         Ok(None)
     }
 }
@@ -453,18 +465,23 @@ fn analyze(trace: &Trace, deadlines: Vec<RequestKind>) -> Result<Tally> {
 }
 
 /// Analyses a trace, prints the short report, and writes a page.
-fn summarise(dir: &Path, html: Option<&Path>, deadlines: Vec<RequestKind>) -> Result<Tally> {
+fn summarise(
+    out: &mut dyn Write,
+    dir: &Path,
+    html: Option<&Path>,
+    deadlines: Vec<RequestKind>,
+) -> Result<Tally> {
     let trace = Trace::open(dir)?;
     let shown =
         ["findings", "deadlines"].into_iter().take(if deadlines.is_empty() { 1 } else { 2 });
     let tally = analyze(&trace, deadlines)?;
     let findings =
         Document::of(&trace, &tally, shown.filter_map(sections::find), Asked::default())?;
-    report::print_sections(&findings)?;
+    report::print_sections(out, &findings)?;
     if let Some(file) = html {
         let (_, bytes) =
             page::of_trace(&trace, &tally, sections::all(), None, Asked::default(), file)?;
-        page::say(file, bytes)?;
+        page::say(out, file, bytes)?;
     }
     Ok(tally)
 }

@@ -429,7 +429,7 @@ pub(crate) fn run(request: Request) -> Result {
                     None => time,
                 };
                 let bytes = page::with_timeline(&trace, &tally, &document, Some(window), &file)?;
-                page::say(&file, bytes)?;
+                page::say(&mut io::stdout(), &file, bytes)?;
             }
             form => print(&document, matches!(form, Form::Json))?,
         }
@@ -444,7 +444,7 @@ pub(crate) fn run(request: Request) -> Result {
         Form::Html(file, window) => {
             let (document, bytes) =
                 page::of_trace(&trace, &tally, reports, window, request.asked, &file)?;
-            page::say(&file, bytes)?;
+            page::say(&mut io::stdout(), &file, bytes)?;
             document
         }
         form => {
@@ -462,8 +462,7 @@ pub(crate) fn run(request: Request) -> Result {
 
 /// Prints a document for whoever reads it.
 /// Prints what a document says, without its head.
-pub(super) fn print_sections(document: &Document) -> Result<()> {
-    let mut out = io::stdout().lock();
+pub(super) fn print_sections(out: &mut dyn Write, document: &Document) -> Result<()> {
     for section in &document.sections {
         write!(out, "{section:0$}", columns())?;
     }

@@ -1,6 +1,7 @@
 //! `ft-agent study`.
 
 use std::ffi::OsString;
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -58,7 +59,7 @@ pub(crate) fn run(args: Args) -> Result {
                 preload: true,
                 ..Options::default()
             })?;
-            recording.show(false, None, Vec::new())?;
+            recording.show(&mut io::stdout(), false, None, Vec::new())?;
             (recording.trace, record::exit_code(&recording.outcome))
         }
     };

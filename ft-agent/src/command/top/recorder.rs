@@ -177,7 +177,8 @@ impl Recording {
 /// Starts a flight recorder into this directory.
 fn start(args: &Args, dir: &Path) -> Result<Child> {
     let mut record = Command::new(std::env::current_exe()?);
-    let mut words: Vec<OsString> = vec!["record".into(), "--flight-recorder".into()];
+    let mut words: Vec<OsString> =
+        vec!["record".into(), "--json".into(), "--flight-recorder".into()];
     words.push(format!("{}ms", args.window.as_millis()).into());
     words.extend(["-o".into(), dir.into(), "-k".into(), args.kernel.clone().into()]);
     args.event.iter().for_each(|glob| words.extend(["-e".into(), glob.into()]));
