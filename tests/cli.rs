@@ -7,6 +7,7 @@ use ft_tests::gate;
 use ft_tests::signal;
 
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -115,6 +116,19 @@ fn a_command_that_cannot_run_is_an_error_and_leaves_nothing() {
     assert_eq!(record("ft-no-such-command"), Some(127));
     assert_eq!(record("/etc/passwd"), Some(126));
     assert!(!out.exists());
+}
+
+#[test]
+fn words_are_the_commands_byte_by_byte_and_nothing_is_printed_among_its_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("trace");
+    let word = b"a\xffb";
+    let mut record = Command::new(ft_tests::agent());
+    record.args(["record", "-k", "none", "-o", text(&out), "--", "printf", "%s"]);
+    let output = record.arg(std::ffi::OsStr::from_bytes(word)).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(output.stdout, word);
+    assert!(fs::read_to_string(out.join("meta.json")).unwrap().contains("a\u{fffd}b"));
 }
 
 #[test]
