@@ -77,7 +77,7 @@ impl Gated {
         let words: Vec<CString> =
             command.iter().map(|word| CString::new(word.as_bytes())).collect::<Result<_, _>>()?;
         let environment = environment(given(), variables)?;
-        let (words, environment) = (pointers(&words), pointers(&environment));
+        let (argv, envp) = (pointers(&words), pointers(&environment));
         let (go_read, go) = io::pipe()?;
         let (failure, failure_write) = io::pipe()?;
         let ends = signal(SignalKind::child())?;
@@ -87,7 +87,7 @@ impl Gated {
         let pid = match unsafe { libc::fork() } {
             -1 => return Err(io::Error::last_os_error()),
             0 => {
-                let number = execute(&words, &environment, &go_read, agents_end);
+                let number = execute(&argv, &envp, &go_read, agents_end);
                 let _ = rustix::io::write(&failure_write, &number.to_ne_bytes());
                 // SAFETY: nothing of the agent's runs.
                 unsafe { libc::_exit(127) }
