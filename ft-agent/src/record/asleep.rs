@@ -2,12 +2,17 @@
 //!
 //! What a thread sleeps in is in `/proc/PID/task/TID/syscall` (proc_pid_syscall(5)). Of a mutex of glibc the owner stands behind the word of the
 //! futex. It is believed as the BPF program believes it: if the word says *locked, with waiters*, and the owner is another thread of the process.
+//!
+//! Both are read only where the page is there, and is the process's own ([`is_there`]): another process can serve a page that is not there, and
+//! who waits for that one cannot even be killed.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
 
 use ft_trace::look;
 use ft_trace::tables::syscall_name;
+use ft_user::layout::PAGE;
 
 use crate::collect::discover;
 
@@ -25,6 +30,10 @@ const LOCKED_WITH_WAITERS: u32 = 2;
 
 /// From a mutex's word to its owner (`struct __pthread_mutex_s` of glibc on x86-64).
 const OWNER: u64 = 8;
+
+/// Flags of a page in `/proc/PID/pagemap` (proc_pid_pagemap(5)).
+const PAGE_IS_PRESENT: u64 = 1 << 63;
+const PAGE_IS_OF_A_FILE: u64 = 1 << 61;
 
 /// Stacks of 64-bit programs lie above; programs of 32 bits number their calls otherwise.
 const ADDRESSES_OF_32_BITS: u64 = 1 << 32;
@@ -156,7 +165,20 @@ fn owner(pid: i32, address: u64) -> Option<i32> {
     i32::try_from(word(pid, address.checked_add(OWNER)?)?).ok().filter(|owner| *owner > 0)
 }
 
+/// The page of an address is memory of the process alone, and no access to it waits: neither for a file, which may lie on a file system that a
+/// program serves, nor for a program that brings missing pages (userfaultfd(2)).
+fn is_there(pid: i32, address: u64) -> bool {
+    let mut entry = [0u8; 8];
+    let read = File::open(format!("/proc/{pid}/pagemap"))
+        .and_then(|pages| pages.read_exact_at(&mut entry, address / PAGE * 8));
+    let flags = u64::from_ne_bytes(entry) & (PAGE_IS_PRESENT | PAGE_IS_OF_A_FILE);
+    read.is_ok() && flags == PAGE_IS_PRESENT
+}
+
 fn word(pid: i32, address: u64) -> Option<u32> {
+    if !is_there(pid, address) {
+        return None;
+    }
     let mut bytes = [0u8; 4];
     let local = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
     let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: bytes.len() };
@@ -234,6 +256,35 @@ mod tests {
         for other in ["running\n", "-1 0x7ffc00000000 0x7f8e0000\n", "", &short] {
             assert_eq!(Call::parse(other), None, "{other}");
         }
+    }
+
+    /// Who reads such a page may wait for another process.
+    #[test]
+    fn only_what_is_there_and_the_processs_own_is_read() {
+        use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous};
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(PAGE).unwrap();
+        let (page, none) = (PAGE as usize, std::ptr::null_mut());
+        let writable = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: new pages at addresses of the kernel's choice, which only this test knows.
+        let [own, private, shared] = unsafe {
+            [
+                mmap_anonymous(none, page, writable, MapFlags::PRIVATE),
+                mmap(none, page, writable, MapFlags::PRIVATE, &file, 0),
+                mmap(none, page, writable, MapFlags::SHARED, &file, 0),
+            ]
+        }
+        .map(|at| at.unwrap().cast::<u32>());
+        let pid = std::process::id().cast_signed();
+        let read = || [own, private, shared].map(|at| word(pid, at as u64));
+        assert_eq!(read(), [None; 3]);
+        // SAFETY: pages that can be read and written.
+        unsafe {
+            let _ = private.read_volatile();
+            assert_eq!(read(), [None; 3], "it is the file's");
+            [own, private, shared].iter().for_each(|at| at.write_volatile(7));
+        }
+        assert_eq!(read(), [Some(7), Some(7), None]);
     }
 
     fn sleeper(tid: i32, holder: Option<i32>) -> Sleeper {

@@ -21,6 +21,7 @@ use std::time::Duration;
 use ft_user::glob;
 use rustix::process::Signal;
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::spawn_blocking;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, timeout};
 
 use super::asleep::Asleep;
@@ -43,6 +44,9 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// How long what the command has started may take to end by itself when the command has ended.
 const LINGER: Duration = Duration::from_millis(500);
+
+/// How long a look at who has slept may take: the process decides about that.
+const LOOK: Duration = Duration::from_secs(2);
 
 /// From look to look at who still lives, at first and at last.
 const PAUSES: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(100)];
@@ -349,7 +353,8 @@ impl Session<'_> {
             options, collecting, server, control, notices, asleep, ended_by, report, ..
         } = self;
         let reason = ended_by.unwrap_or_else(|| cause.reason().into());
-        let sleepers = asleep.end();
+        let sleepers = timeout(LOOK, spawn_blocking(|| asleep.end())).await;
+        let sleepers = sleepers.map(Result::unwrap_or_default).unwrap_or_default();
         server.finish().await;
         collecting.tell(Instruction::Stop { reason, exit_code });
         // It hangs up, unless it has done so already.
