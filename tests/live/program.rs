@@ -168,7 +168,8 @@ impl Program {
         Program::recorded_by(agent, out, options)
     }
 
-    fn recorded_by(mut command: Command, out: &Path, options: &[&str]) -> Program {
+    /// The same by this agent.
+    pub(crate) fn recorded_by(mut command: Command, out: &Path, options: &[&str]) -> Program {
         command.args(["record", "-k", "none", "-o"]).arg(out).args(options).arg("--");
         command.arg(std::env::current_exe().unwrap()).args(ARGS);
         Program::ready(command)

@@ -1,7 +1,8 @@
 //! The control socket of a recording: status, snapshot, stop, enable; and who may ask.
 
+use std::fs::{self, File, Permissions};
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Stdio;
@@ -15,9 +16,13 @@ use crate::program::{Program, agent};
 use crate::ticks;
 
 /// What the recording into this directory answers to a line.
-fn ask(out: &Path, line: &str) -> Value {
+fn ask(out: &Path, line: impl AsRef<[u8]>) -> Value {
     let mut socket = UnixStream::connect(out.join("control.sock")).unwrap();
-    socket.write_all(line.as_bytes()).unwrap();
+    socket.write_all(line.as_ref()).unwrap();
+    answer(socket)
+}
+
+fn answer(socket: UnixStream) -> Value {
     let mut answer = String::new();
     BufReader::new(socket).read_line(&mut answer).unwrap();
     serde_json::from_str(&answer).unwrap()
@@ -121,6 +126,11 @@ fn what_is_no_request_is_answered_with_a_sentence() {
         let error = answer["error"].as_str().expect("a sentence");
         assert!(error.starts_with("this is no request"), "{line}: {error}");
     }
+    for half in [&b"\xff\xfe\n"[..], b"{\"request\":\"sta"] {
+        let answer = ask(&out, half);
+        let error = answer["error"].as_str().expect("a sentence");
+        assert!(error.starts_with("this is no request"), "{half:?}: {error}");
+    }
     // A line without end is not read to its end.
     let mut socket = UnixStream::connect(out.join("control.sock")).unwrap();
     let _ = socket.write_all(long.as_bytes());
@@ -138,14 +148,13 @@ fn nobody_else_may_ask() {
     let out = dir.path().join("trace");
     let program = Program::recorded(&out, &[]);
     let socket = out.join("control.sock");
-    assert_eq!(std::fs::metadata(&socket).unwrap().mode() & 0o777, 0o600);
+    assert_eq!(fs::metadata(&socket).unwrap().mode() & 0o777, 0o600);
     if !rustix::process::geteuid().is_root() {
         println!("skipped: only root can be somebody else");
     } else {
-        use std::os::unix::fs::PermissionsExt;
         // Even if the way there were open.
         let open = |path: &Path, mode| {
-            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+            fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
         };
         open(dir.path(), 0o755);
         open(&out, 0o755);
@@ -166,6 +175,57 @@ fn nobody_else_may_ask() {
     }
     assert!(ask(&out, "{\"request\":\"status\"}\n")["status"]["pid"].is_u64(), "it goes on");
     assert!(program.end().success());
+}
+
+#[test]
+fn who_is_too_late_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("trace");
+    let program = Program::recorded(&out, &[]);
+    let connect = || UnixStream::connect(out.join("control.sock")).unwrap();
+    let silent: Vec<_> = std::iter::repeat_with(connect).take(3).collect();
+    assert_eq!(ask(&out, "{\"request\":\"stop\"}\n"), "stopping");
+    for socket in silent {
+        assert!(answer(socket)["error"].is_string());
+    }
+    assert!(program.end().success());
+}
+
+/// Its command goes on, and nobody else waits for an answer.
+#[test]
+fn a_recording_that_has_failed_says_why_and_takes_nobody_any_more() {
+    let dir = tempfile::tempdir().unwrap();
+    let (out, said) = (dir.path().join("trace"), dir.path().join("said"));
+    let path = out.to_str().unwrap();
+    // A folder that is closed to others holds no socket.
+    fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
+    let mut agent = agent();
+    agent.stderr(File::create(&said).unwrap());
+    let mut program = Program::recorded_by(agent, &out, &[]);
+    assert!(out.join("agent.sock").exists());
+    let limit = libc::rlimit { rlim_cur: 1 << 20, rlim_max: 1 << 20 };
+    let pid = program.child.id() as libc::pid_t;
+    // SAFETY: `limit` is valid, and the old one is not asked for.
+    let set = unsafe { libc::prlimit(pid, libc::RLIMIT_FSIZE, &limit, std::ptr::null_mut()) };
+    assert_eq!(set, 0);
+    program.say("tick 100000");
+    program.ask("hold 0", "held");
+    let failed = loop {
+        if let Value::String(reason) = &status_with(path, 0)["failed"] {
+            break reason.clone();
+        }
+    };
+    assert!(failed.contains("File too large"), "{failed}");
+    assert!(!out.join("agent.sock").exists());
+    while !fs::read_to_string(&said).unwrap().contains(&failed) {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    assert!(run(&["status", path]).1.contains("nothing more is recorded: "));
+    let (success, _, error) = run(&["enable", "-r", path, "live.*"]);
+    assert!(!success && error.contains("the recording has failed: "), "{error}");
+    program.ask("hold 0", "held");
+    assert!(run(&["stop", path]).0);
+    assert_eq!(program.end().code(), Some(1));
 }
 
 /// What a killed agent leaves behind answers nobody.

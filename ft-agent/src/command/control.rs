@@ -53,7 +53,7 @@ pub(crate) struct StatusArgs {
     json: bool,
 }
 
-/// Ends a running recording, as Ctrl-C does.
+/// Ends a running recording, and its command.
 #[derive(Debug, clap::Args)]
 #[command(after_help = STOP_EXAMPLES)]
 pub(crate) struct StopArgs {
@@ -100,7 +100,11 @@ impl fmt::Display for Told {
             quantity(status.processes, "process")
         )?;
         let (bytes, left) = (status.bytes, status.bytes_to_convert);
-        writeln!(f, "{}, {} to convert", units::short_bytes(bytes), units::short_bytes(left))
+        writeln!(f, "{}, {} to convert", units::short_bytes(bytes), units::short_bytes(left))?;
+        match &status.failed {
+            Some(reason) => writeln!(f, "nothing more is recorded: {}", reason.escape_debug()),
+            None => Ok(()),
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A client connects, sends one [`Request`] as a line of JSON, and gets one [`Answer`] as a line of JSON. It is for the user
 //! who records and for root: the kernel says who connects, and the socket has no rights for others. Each connection is a
-//! task; the recording takes the requests one by one.
+//! task; the recording takes the requests one by one, also while it ends.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,8 +13,8 @@ use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::{mpsc, oneshot};
-use tokio::task::JoinHandle;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
 use ft_trace::dir::Dir;
@@ -30,6 +30,20 @@ pub(super) const MAX_LINE: u64 = 1 << 16;
 
 /// How long a client may take to send its request.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long the end of a recording may wait for answers to be sent. Those to snapshots come later.
+const LAST_ANSWERS: Duration = Duration::from_millis(100);
+
+/// Clients that are served at once; whoever has more to ask waits.
+///
+/// Limit: as `MAX_LINE`.
+const MOST_CLIENTS: usize = 64;
+
+/// Room for a usual request. A client that says little needs no more memory.
+const USUAL_LINE: usize = 512;
+
+/// What is answered when it is too late.
+pub(crate) const ENDED: &str = "the recording has ended";
 
 /// Requests that wait for the recording at most; whoever has more to ask waits.
 ///
@@ -97,6 +111,9 @@ pub struct Status {
     pub processes: u64,
     /// Threads of these that own a ring.
     pub threads: u64,
+    /// Why nothing more is recorded, though the command still runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
 }
 
 /// A request, and the way back.
@@ -107,8 +124,13 @@ pub(crate) type Asked = (Request, oneshot::Sender<Answer>);
 pub(crate) struct Control {
     requests: mpsc::Receiver<Asked>,
     accepting: JoinHandle<()>,
-    dir: Dir,
+    path: Socket,
+    over: watch::Sender<()>,
 }
+
+/// The path of the socket; removed when this is dropped.
+#[derive(Debug)]
+struct Socket(Dir);
 
 impl Control {
     /// Opens the socket in the directory of a trace. To be called within [`run`](super::run).
@@ -119,21 +141,29 @@ impl Control {
     pub(crate) fn open(dir: &Dir) -> io::Result<Control> {
         let listener = listener(&dir.anchored().join(NAME))?;
         let (ask, requests) = mpsc::channel(WAITING);
-        let accepting = tokio::spawn(accept(listener, ask));
-        Ok(Control { requests, accepting, dir: dir.clone() })
+        let (over, is_over) = watch::channel(());
+        let accepting = tokio::spawn(accept(listener, ask, is_over));
+        Ok(Control { requests, accepting, path: Socket(dir.clone()), over })
     }
 
     /// The next request.
     pub(crate) async fn next(&mut self) -> Option<Asked> {
         self.requests.recv().await
     }
+
+    /// Ends it. Who has connected by now is told that it is too late.
+    pub(crate) async fn finish(self) {
+        let Control { requests, accepting, path, over } = self;
+        drop((path, requests, over));
+        // Who waits for a snapshot is answered by whoever makes it, perhaps later.
+        let _ = timeout(LAST_ANSWERS, accepting).await;
+    }
 }
 
-impl Drop for Control {
+impl Drop for Socket {
     fn drop(&mut self) {
-        self.accepting.abort();
         // Somebody may have removed it.
-        let _ = self.dir.remove(NAME);
+        let _ = self.0.remove(NAME);
     }
 }
 
@@ -144,19 +174,34 @@ fn listener(path: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-async fn accept(listener: UnixListener, ask: mpsc::Sender<Asked>) {
+async fn accept(listener: UnixListener, ask: mpsc::Sender<Asked>, mut over: watch::Receiver<()>) {
+    let mut clients = JoinSet::new();
+    let is_over = over.clone();
+    let serve = |clients: &mut JoinSet<()>, connection| {
+        if is_allowed(&connection) {
+            let (ask, over) = (ask.clone(), is_over.clone());
+            // A client that goes away is told nothing.
+            clients.spawn(async move { drop(serve(connection, ask, over).await) });
+        }
+    };
     loop {
-        match listener.accept().await {
-            Ok((connection, _)) if is_allowed(&connection) => {
-                let ask = ask.clone();
-                // A client that goes away is told nothing.
-                tokio::spawn(async move { drop(serve(connection, ask).await) });
+        tokio::select! {
+            _ = over.changed() => break,
+            Some(_) = clients.join_next() => {}
+            accepted = listener.accept(), if clients.len() < MOST_CLIENTS => match accepted {
+                Ok((connection, _)) => serve(&mut clients, connection),
+                // No descriptor left.
+                Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
             }
-            Ok(_) => {}
-            // No descriptor left.
-            Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
         }
     }
+    // Those that wait in the kernel's queue.
+    while clients.len() < 2 * MOST_CLIENTS
+        && let Ok(Ok((connection, _))) = timeout(Duration::ZERO, listener.accept()).await
+    {
+        serve(&mut clients, connection);
+    }
+    clients.join_all().await;
 }
 
 fn is_allowed(connection: &UnixStream) -> bool {
@@ -164,23 +209,40 @@ fn is_allowed(connection: &UnixStream) -> bool {
     connection.peer_cred().is_ok_and(|peer| [0, own].contains(&peer.uid()))
 }
 
-async fn serve(connection: UnixStream, ask: mpsc::Sender<Asked>) -> io::Result<()> {
+async fn serve(
+    connection: UnixStream,
+    ask: mpsc::Sender<Asked>,
+    mut over: watch::Receiver<()>,
+) -> io::Result<()> {
     let (reader, mut writer) = connection.into_split();
-    let mut line = String::new();
-    let mut reader = BufReader::new(reader.take(MAX_LINE));
-    timeout(PATIENCE, reader.read_line(&mut line)).await??;
-    let answer = match serde_json::from_str(&line) {
-        Ok(request) => {
-            let (reply, answer) = oneshot::channel();
-            // Both fail when the recording ends.
-            let _ = ask.send((request, reply)).await;
-            answer.await.unwrap_or_else(|_| Answer::Error("the recording has ended".into()))
-        }
-        Err(error) => Answer::Error(format!(
-            "this is no request: {error}; send a line such as {{\"request\":\"status\"}}"
-        )),
+    let mut line = Vec::new();
+    let mut reader = BufReader::with_capacity(USUAL_LINE, reader.take(MAX_LINE));
+    let answer = tokio::select! {
+        read = timeout(PATIENCE, reader.read_until(b'\n', &mut line)) => match read {
+            Ok(read) => answer(read.map(|_| &*line)?, &ask).await,
+            Err(_) => no_request("the line does not end"),
+        },
+        _ = over.changed() => Answer::Error(ENDED.into()),
     };
     let mut line = serde_json::to_vec(&answer)?;
     line.push(b'\n');
     writer.write_all(&line).await
+}
+
+async fn answer(line: &[u8], ask: &mpsc::Sender<Asked>) -> Answer {
+    match serde_json::from_slice(line) {
+        Ok(request) => {
+            let (reply, answer) = oneshot::channel();
+            // Both fail when the recording ends.
+            let _ = ask.send((request, reply)).await;
+            answer.await.unwrap_or_else(|_| Answer::Error(ENDED.into()))
+        }
+        Err(error) => no_request(&error.to_string()),
+    }
+}
+
+fn no_request(why: &str) -> Answer {
+    Answer::Error(format!(
+        "this is no request: {why}; send a line such as {{\"request\":\"status\"}}"
+    ))
 }

@@ -39,6 +39,7 @@ const PAGE_IS_OF_A_FILE: u64 = 1 << 61;
 const ADDRESSES_OF_32_BITS: u64 = 1 << 32;
 
 /// The threads of some processes, as they were when the recording began.
+#[derive(Default)]
 pub(super) struct Asleep(Vec<Seen>);
 
 struct Seen {

@@ -45,7 +45,7 @@ pub use segments::{Closed, Segments, Wish};
 pub use start_at::StartAt;
 
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 use std::process::ExitStatus;
 use std::sync::{Arc, mpsc};
@@ -55,7 +55,7 @@ use asleep::Asleep;
 use child::{Child, Gated};
 use collector::{Attached, Collector, Scope, Wanted};
 use prepare::Prepared;
-use progress::Counters;
+use progress::{Counters, Line};
 use session::{Collecting, Session};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::unbounded_channel;
@@ -252,14 +252,19 @@ pub async fn record_within(
     let _raised = threads::raise();
     let server = Server::new(sockets.take_listeners(), intake)
         .map_err(RecordError::system("serve registrations"))?;
-    let collecting = Collecting { thread, commands, bell, over };
+    let collecting = Collecting { thread: Some(thread), commands, bell, over };
+    let line = (options.progress && io::stderr().is_terminal()).then(Line::new);
     let session = Session {
         options,
+        began: Instant::now(),
         from,
         collecting,
-        server,
+        collected: None,
+        server: Some(server),
+        sockets: Some(sockets),
         control,
         counters,
+        line,
         signals,
         notices: heard,
         triggers,

@@ -147,10 +147,14 @@ pub enum Notice {
         preload: bool,
     },
     /// The recording has failed before its command ended.
-    #[error("the recording has stopped; process {pid} goes on untraced, and Ctrl-C ends it")]
+    #[error(
+        "the recording has stopped: {reason}; process {pid} goes on untraced, and Ctrl-C or `ft-agent stop` ends it"
+    )]
     Untraced {
         /// Process.
         pid: i32,
+        /// Why.
+        reason: String,
     },
     /// Nobody has read them for long.
     #[error(

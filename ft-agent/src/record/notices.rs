@@ -79,10 +79,10 @@ mod tests {
     fn notices_that_nobody_reads_are_counted() {
         let (notices, heard) = notices();
         for pid in 0..WAITING as i32 + 3 {
-            notices.tell(Notice::Untraced { pid });
+            notices.tell(Notice::Untraced { pid, reason: String::new() });
         }
         let (heard, left_out) = heard.rest();
         assert_eq!((heard.len(), left_out), (WAITING, 3));
-        assert!(matches!(heard[0], Notice::Untraced { pid: 0 }));
+        assert!(matches!(heard[0], Notice::Untraced { pid: 0, .. }));
     }
 }

@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use tokio::time::{Interval, MissedTickBehavior, interval};
+
 use crate::status_line::StatusLine;
 use ft_report::units;
 use ft_trace::number::{count, quantity};
@@ -39,9 +41,13 @@ impl Counters {
     }
 }
 
+/// From progress line to progress line.
+const TICK: Duration = Duration::from_millis(500);
+
 /// Draws the line, over itself.
 #[derive(Debug)]
 pub(super) struct Line {
+    ticks: Interval,
     began: Instant,
     last: Instant,
     last_count: u64,
@@ -49,9 +55,17 @@ pub(super) struct Line {
 }
 
 impl Line {
+    /// To be made within the control plane.
     pub(super) fn new() -> Line {
         let now = Instant::now();
-        Line { began: now, last: now, last_count: 0, line: StatusLine }
+        let mut ticks = interval(TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Line { ticks, began: now, last: now, last_count: 0, line: StatusLine }
+    }
+
+    /// Waits until it is to be drawn again.
+    pub(super) async fn tick(&mut self) {
+        self.ticks.tick().await;
     }
 
     /// Draws the present state.

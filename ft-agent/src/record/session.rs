@@ -3,14 +3,14 @@
 //! It ends when the command ends, when all processes given by `-p` have ended, after the duration, on
 //! SIGINT, SIGTERM or SIGHUP (but for one that was ignored when the agent was started), when the control socket is told to
 //! stop it, or when the spool cannot be
-//! written. Ctrl-C reaches the command too, which shares our process group: its last events are waited for, [`GRACE`]
-//! at most or until a second Ctrl-C. When the recording is over, the command and all that it has started gets SIGTERM, and what
+//! written. Ctrl-C reaches the command too, which shares our process group, and so does the end of a terminal: its last events are
+//! waited for, [`GRACE`] at most or until a second Ctrl-C. When the recording is over, the command and all that it has started gets SIGTERM, and what
 //! lives on after [`GRACE`] SIGKILL (`tree.rs`). When the recording has failed, the command goes on untraced and is waited for,
-//! with all that it leaves, unless a signal comes. With `--no-kill` nothing is ended.
+//! with all that it leaves, unless a signal comes or somebody stops it; nobody can register any more. With `--no-kill` nothing is ended.
 
 use std::collections::{BTreeSet, HashSet};
 use std::future::pending;
-use std::io::{self, IsTerminal};
+use std::io;
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -22,7 +22,7 @@ use ft_user::glob;
 use rustix::process::Signal;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::spawn_blocking;
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::asleep::Asleep;
 use super::child::Child;
@@ -30,11 +30,12 @@ use super::collector::{Collected, Instruction};
 use super::notice::Notice;
 use super::notices::Heard;
 use super::progress::{Counters, Line};
+use super::sockets::Sockets;
 use super::tree::Tree;
 use super::{Options, Outcome, RecordError};
 use crate::collect::discover::Identity;
 use crate::control::registration::{self, Server};
-use crate::control::socket::{Answer, Asked, Control, Request, Status};
+use crate::control::socket::{Answer, Asked, Control, ENDED, Request, Status};
 use crate::control::{Signals, watched};
 use crate::threads::{self, Bell};
 use ft_trace::spool::WriteError;
@@ -51,12 +52,13 @@ const LOOK: Duration = Duration::from_secs(2);
 /// From look to look at who still lives, at first and at last.
 const PAUSES: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(100)];
 
-/// From progress line to progress line, and from look to look at processes that cannot say when they end.
+/// From look to look at processes that cannot say when they end.
 const TICK: Duration = Duration::from_millis(500);
 
 /// The collecting thread.
 pub(super) struct Collecting {
-    pub(super) thread: JoinHandle<Result<Collected, WriteError>>,
+    /// `None` when it was joined.
+    pub(super) thread: Option<JoinHandle<Result<Collected, WriteError>>>,
     pub(super) commands: Sender<Instruction>,
     /// Ends its pause.
     pub(super) bell: Bell,
@@ -75,13 +77,20 @@ impl Collecting {
 /// A recording that runs.
 pub(super) struct Session<'a> {
     pub(super) options: &'a Options,
+    pub(super) began: std::time::Instant,
     /// From when on the duration counts; `None`: from now on.
     pub(super) from: Option<std::time::Instant>,
     pub(super) collecting: Collecting,
-    pub(super) server: Server,
+    /// What the collecting thread has collected, once that has ended.
+    pub(super) collected: Option<Result<Collected, WriteError>>,
+    /// Both go when the collecting thread has ended, which answers who registers.
+    pub(super) server: Option<Server>,
+    pub(super) sockets: Option<Sockets>,
     /// `None` where there can be no socket.
     pub(super) control: Option<Control>,
     pub(super) counters: Arc<Counters>,
+    /// The progress line, where it is to be drawn, until the recording ends.
+    pub(super) line: Option<Line>,
     pub(super) signals: Signals,
     pub(super) notices: Heard,
     /// Reasons for snapshots that nobody waits for.
@@ -101,7 +110,10 @@ enum EndCause {
     /// The command, or everything that was asked for, has ended.
     Finished,
     /// A signal, or the control socket.
-    Interrupted,
+    Interrupted {
+        /// It has reached the command, too.
+        reaches_command: bool,
+    },
     /// The duration is over, or a trigger has ended it.
     Duration,
     /// The collection thread has ended by itself: the spool cannot be written.
@@ -113,18 +125,21 @@ impl EndCause {
     fn reason(self) -> &'static str {
         match self {
             EndCause::Finished => "finished",
-            EndCause::Interrupted => "interrupted",
+            EndCause::Interrupted { .. } => "interrupted",
             EndCause::Duration => "duration",
             EndCause::Failed => "failed",
         }
     }
 }
 
-/// How waiting for the command has ended.
-enum Waited {
-    /// It has ended.
-    Ended(Option<ExitStatus>),
-    /// It was not waited for any longer.
+/// What can come in every phase, and is not done by then.
+enum Event {
+    Signal(libc::c_int),
+    /// By the control socket.
+    Stop,
+    /// What a trigger has found.
+    Found(String),
+    /// The collecting thread has ended.
     Over,
 }
 
@@ -152,8 +167,7 @@ impl Session<'_> {
 
     /// Waits for the end of the recording; the command's status if that is why.
     async fn watch(&mut self, child: &mut Option<Child>) -> (EndCause, Option<ExitStatus>) {
-        let began = std::time::Instant::now();
-        let from = self.from.unwrap_or(began);
+        let from = self.from.unwrap_or(self.began);
         let end = self.options.duration.and_then(|duration| from.checked_add(duration));
         let duration = async {
             match end {
@@ -172,46 +186,79 @@ impl Session<'_> {
             }
         };
         tokio::pin!(duration, ended);
-        let mut line = (self.options.progress && io::stderr().is_terminal()).then(Line::new);
-        let mut progress = interval(TICK);
-        progress.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let interrupted = |reaches_command| EndCause::Interrupted { reaches_command };
         let cause = loop {
             tokio::select! {
                 () = &mut duration => break (EndCause::Duration, None),
                 () = &mut ended => break (EndCause::Finished, None),
-                _ = self.signals.next() => break (EndCause::Interrupted, None),
                 status = end_of(child) => break (EndCause::Finished, status.ok()),
-                _ = &mut self.collecting.over => break (EndCause::Failed, None),
-                Some(asked) = next(&mut self.control) => {
-                    if self.obey(asked, began.elapsed()) {
-                        break (EndCause::Interrupted, None);
-                    }
-                }
-                Some(reason) = self.triggers.recv() => {
-                    if self.options.ends_with_trigger {
+                event = self.event() => match event {
+                    Event::Signal(signal) => break (interrupted(signal != libc::SIGTERM), None),
+                    Event::Stop => break (interrupted(false), None),
+                    Event::Over => break (EndCause::Failed, None),
+                    Event::Found(reason) if self.options.ends_with_trigger => {
                         self.ended_by = Some(reason);
                         break (EndCause::Duration, None);
                     }
-                    self.collecting.tell(Instruction::Snapshot { reason, answer: None });
-                }
-                Some(notice) = self.notices.next() => {
-                    line.iter_mut().for_each(Line::clear);
-                    (self.report)(&notice);
-                }
-                _ = progress.tick(), if line.is_some() => {
-                    line.iter_mut().for_each(|line| line.draw(&self.counters));
+                    Event::Found(reason) => {
+                        self.collecting.tell(Instruction::Snapshot { reason, answer: None });
+                    }
                 }
             }
         };
-        line.iter_mut().for_each(Line::clear);
+        self.line = None;
         cause
     }
 
+    /// Does what there is to do in every phase, until something comes that depends on it.
+    async fn event(&mut self) -> Event {
+        loop {
+            tokio::select! {
+                signal = self.signals.next() => return Event::Signal(signal),
+                _ = &mut self.collecting.over, if self.collected.is_none() => {
+                    self.collected = self.collecting.thread.take().map(threads::finish);
+                    // First the paths: who finds no socket goes on at once.
+                    self.sockets = None;
+                    self.server = None;
+                    return Event::Over;
+                }
+                Some(asked) = next(&mut self.control) => {
+                    if self.obey(asked) {
+                        return Event::Stop;
+                    }
+                }
+                Some(reason) = self.triggers.recv() => return Event::Found(reason),
+                Some(notice) = self.notices.next() => {
+                    self.line.iter_mut().for_each(Line::clear);
+                    (self.report)(&notice);
+                }
+                () = tick(&mut self.line) => {
+                    self.line.iter_mut().for_each(|line| line.draw(&self.counters));
+                }
+            }
+        }
+    }
+
+    /// Waits for the end of some work.
+    async fn meanwhile<T>(&mut self, work: impl Future<Output = T>) -> T {
+        tokio::pin!(work);
+        loop {
+            tokio::select! {
+                done = &mut work => return done,
+                _ = self.event() => {}
+            }
+        }
+    }
+
     /// Does what somebody has asked; true if the recording is to end.
-    fn obey(&mut self, (request, reply): Asked, age: Duration) -> bool {
+    fn obey(&mut self, (request, reply): Asked) -> bool {
         let answer = match request {
-            Request::Status => Answer::Status(self.status(age)),
+            Request::Status => Answer::Status(self.status()),
             Request::Stop => Answer::Stopping,
+            _ if self.collected.is_some() => Answer::Error(match self.failure() {
+                Some(reason) => format!("the recording has failed: {reason}"),
+                None => ENDED.into(),
+            }),
             Request::Snapshot if !self.options.snapshots => Answer::Error(
                 "this recording keeps everything and takes no snapshots; `ft-agent stop` ends it, and \
                  `ft-agent record --flight-recorder 10s` is one that takes them"
@@ -222,13 +269,13 @@ impl Session<'_> {
                 self.collecting.tell(Instruction::Snapshot { reason, answer });
                 return false;
             }
-            Request::Enable { globs } => {
-                // A process that registers is told all of them in one message.
-                if registration::reply(&globs).is_some() {
-                    self.collecting.tell(Instruction::Enable { globs, answer: reply });
-                    return false;
-                }
+            // A process that registers is told all of them in one message.
+            Request::Enable { globs } if registration::reply(&globs).is_none() => {
                 Answer::Error(RecordError::TooManyGlobs.to_string())
+            }
+            Request::Enable { globs } => {
+                self.collecting.tell(Instruction::Enable { globs, answer: reply });
+                return false;
             }
         };
         let stops = answer == Answer::Stopping;
@@ -237,14 +284,19 @@ impl Session<'_> {
         stops
     }
 
-    fn status(&self, age: Duration) -> Status {
+    /// Why the collecting thread has ended, if not by our order.
+    fn failure(&self) -> Option<String> {
+        self.collected.as_ref()?.as_ref().err().map(ToString::to_string)
+    }
+
+    fn status(&self) -> Status {
         let counters = &self.counters;
         let get = |counter: &AtomicU64| counter.load(Relaxed);
         Status {
             pid: std::process::id(),
             command: self.options.words(),
             flight_recorder: self.options.snapshots,
-            seconds: age.as_secs_f64(),
+            seconds: self.began.elapsed().as_secs_f64(),
             events: get(&counters.slots),
             kernel_records: get(&counters.kernel_records),
             lost: counters.lost(),
@@ -252,25 +304,23 @@ impl Session<'_> {
             bytes_to_convert: get(&counters.unconverted),
             processes: get(&counters.processes),
             threads: get(&counters.threads),
+            failed: self.failure(),
         }
     }
 
     /// Waits for a command that outlived its recording, as far as it is to be waited for; its status if it did end.
     async fn end_of_command(&mut self, child: &mut Child, cause: EndCause) -> Option<ExitStatus> {
-        let waited = match cause {
+        match cause {
             EndCause::Failed => {
-                (self.report)(&Notice::Untraced { pid: child.pid });
+                let reason = self.failure().unwrap_or_default();
+                (self.report)(&Notice::Untraced { pid: child.pid, reason });
                 self.wait_for(child).await
             }
-            // Ctrl-C has reached it as well: its last events still belong to the recording.
-            EndCause::Interrupted => {
-                timeout(GRACE, self.wait_for(child)).await.unwrap_or(Waited::Over)
+            // Its last events still belong to the recording.
+            EndCause::Interrupted { reaches_command: true } => {
+                timeout(GRACE, self.wait_for(child)).await.unwrap_or(None)
             }
-            EndCause::Finished | EndCause::Duration => Waited::Over,
-        };
-        match waited {
-            Waited::Ended(status) => status,
-            Waited::Over => None,
+            EndCause::Interrupted { .. } | EndCause::Finished | EndCause::Duration => None,
         }
     }
 
@@ -284,7 +334,8 @@ impl Session<'_> {
     ) -> Option<ExitStatus> {
         if status.is_some() {
             // Ctrl-C has reached them, too; and what reads the command's last words is just about to end.
-            let time = if cause == EndCause::Interrupted { GRACE } else { LINGER };
+            let is_interrupted = matches!(cause, EndCause::Interrupted { .. });
+            let time = if is_interrupted { GRACE } else { LINGER };
             let who = self.wait_for_tree(tree, child, &mut status, None, time).await;
             if !who.is_empty() {
                 (self.report)(&Notice::Outlived { who });
@@ -329,41 +380,51 @@ impl Session<'_> {
                 tokio::select! {
                     () = &mut waited => break,
                     ended = child.wait(), if status.is_none() => *status = ended.ok(),
-                    _ = self.signals.next() => is_hastened = true,
-                    Some(notice) = self.notices.next() => (self.report)(&notice),
+                    event = self.event() => is_hastened |= matches!(event, Event::Signal(_)),
                 }
             }
         }
     }
 
-    /// Waits for the end of the command, or until a signal that ends the waiting.
-    async fn wait_for(&mut self, child: &mut Child) -> Waited {
+    /// Waits for the end of the command, or until it is not to be waited for any longer.
+    async fn wait_for(&mut self, child: &mut Child) -> Option<ExitStatus> {
         loop {
             tokio::select! {
-                status = child.wait() => return Waited::Ended(status.ok()),
-                _ = self.signals.next() => return Waited::Over,
-                Some(notice) = self.notices.next() => (self.report)(&notice),
+                status = child.wait() => return status.ok(),
+                event = self.event() => {
+                    if matches!(event, Event::Signal(_) | Event::Stop) {
+                        return None;
+                    }
+                }
             }
         }
     }
 
     /// Stops the collection and reports what only the end shows.
-    async fn stop(self, cause: EndCause, exit_code: Option<i32>) -> Result<Collected, RecordError> {
-        let Session {
-            options, collecting, server, control, notices, asleep, ended_by, report, ..
-        } = self;
-        let reason = ended_by.unwrap_or_else(|| cause.reason().into());
-        let sleepers = timeout(LOOK, spawn_blocking(|| asleep.end())).await;
-        let sleepers = sleepers.map(Result::unwrap_or_default).unwrap_or_default();
-        server.finish().await;
-        collecting.tell(Instruction::Stop { reason, exit_code });
-        // It hangs up, unless it has done so already.
-        if cause != EndCause::Failed {
-            let _ = collecting.over.await;
+    async fn stop(
+        mut self,
+        cause: EndCause,
+        exit_code: Option<i32>,
+    ) -> Result<Collected, RecordError> {
+        let reason = self.ended_by.take().unwrap_or_else(|| cause.reason().into());
+        let asleep = std::mem::take(&mut self.asleep);
+        let look = timeout(LOOK, spawn_blocking(|| asleep.end()));
+        let sleepers = self.meanwhile(look).await.map(Result::unwrap_or_default);
+        let sleepers = sleepers.unwrap_or_default();
+        if let Some(server) = self.server.take() {
+            self.meanwhile(server.finish()).await;
         }
-        // Who has asked by now is told that it is over.
-        drop(control);
-        let finished = threads::finish(collecting.thread);
+        self.collecting.tell(Instruction::Stop { reason, exit_code });
+        let finished = loop {
+            match self.collected.take() {
+                Some(finished) => break finished,
+                None => drop(self.event().await),
+            }
+        };
+        if let Some(control) = self.control.take() {
+            control.finish().await;
+        }
+        let Session { options, notices, report, .. } = self;
         let (notices, left_out) = notices.rest();
         notices.iter().for_each(&mut *report);
         if left_out > 0 {
@@ -402,6 +463,13 @@ impl Session<'_> {
 async fn end_of(child: &mut Option<Child>) -> io::Result<ExitStatus> {
     match child {
         Some(child) => child.wait().await,
+        None => pending().await,
+    }
+}
+
+async fn tick(line: &mut Option<Line>) {
+    match line {
+        Some(line) => line.tick().await,
         None => pending().await,
     }
 }
