@@ -292,3 +292,28 @@ fn lines(dir: &Path) -> Child {
     top.args(["top", "--json", "-i", "100ms", "--share", "100"]).arg(dir);
     top.stdout(Stdio::piped()).spawn().unwrap()
 }
+
+/// Its recorder may be anywhere between its start and its first look.
+#[test]
+fn a_signal_ends_it_while_its_recorder_starts() {
+    let program = Program::start();
+    let mut top = agent();
+    top.args(["top", "--json", "-k", "none", "-p", &program.pid()]);
+    let mut top = top.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let id = top.id();
+    let children = format!("/proc/{id}/task/{id}/children");
+    let began = Instant::now();
+    while std::fs::read_to_string(&children).unwrap().is_empty() {
+        assert!(began.elapsed() < PATIENCE, "it starts no recorder");
+    }
+    signal::send(id, libc::SIGTERM);
+    let status = loop {
+        match top.try_wait().unwrap() {
+            Some(status) => break status,
+            None => assert!(began.elapsed() < PATIENCE, "it does not end"),
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    assert_eq!(status.code(), Some(128 + libc::SIGTERM));
+    assert!(program.end().success());
+}

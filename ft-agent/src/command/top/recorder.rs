@@ -16,8 +16,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
 
-use ft_agent::control::Recorder;
 use ft_agent::control::socket::{Answer, Request};
+use ft_agent::control::{ControlError, Recorder, is_recorded};
 use ft_agent::flight::complete;
 use ft_agent::top::{Top, TopError};
 
@@ -29,7 +29,7 @@ const LOOK: Duration = Duration::from_millis(20);
 /// How long a recorder that has failed may take to say why.
 const SAYING_WHY: Duration = Duration::from_millis(200);
 
-/// How long a snapshot may take.
+/// How long a snapshot may take, and a recorder its end: its last snapshot.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Lines of the recorder that are kept.
@@ -52,6 +52,8 @@ struct Own {
     child: Child,
     /// Its directory was made for it, and nobody wants it if there are no snapshots.
     is_temporary: bool,
+    /// It was seen to record.
+    has_begun: bool,
     /// What it has said.
     said: Vec<String>,
 }
@@ -85,7 +87,7 @@ impl Recording {
                 }
             });
         }
-        let own = Some(Own { child, is_temporary, said: Vec::new() });
+        let own = Some(Own { child, is_temporary, has_begun: false, said: Vec::new() });
         Ok(Recording { dir, subject, own, told, tell, snapshots: 0 })
     }
 
@@ -94,7 +96,10 @@ impl Recording {
         loop {
             match Top::new(&self.dir, share) {
                 Err(TopError::NotRecording(_)) if self.own.is_some() => {}
-                top => return top.map(Some),
+                top => {
+                    self.own.iter_mut().for_each(|own| own.has_begun = true);
+                    return top.map(Some);
+                }
             }
             if self.has_ended() {
                 return Ok(None);
@@ -119,10 +124,17 @@ impl Recording {
         message
     }
 
-    /// A flight recorder records it.
-    pub(super) fn has_snapshots(&self) -> bool {
-        let status = Recorder::of_directory(&self.dir).and_then(|r| r.ask(&Request::Status, LOOK));
-        matches!(status, Ok(Answer::Status(status)) if status.flight_recorder)
+    /// A flight recorder records it, as ours is one; `None` if it does not say so in time.
+    pub(super) fn has_snapshots(&self) -> Option<bool> {
+        if self.own.is_some() {
+            return Some(true);
+        }
+        let recorder = Recorder::of_directory(&self.dir);
+        match recorder.and_then(|r| r.ask(&Request::Status, LOOK)) {
+            Ok(Answer::Status(status)) => Some(status.flight_recorder),
+            Err(ControlError::Silent { .. }) => None,
+            _ => Some(false),
+        }
     }
 
     /// Asks for a snapshot; a message tells when it is there.
@@ -146,13 +158,17 @@ impl Recording {
     pub(super) async fn end(mut self) -> Result {
         let asked = self.snapshots > 0;
         let has_ended = self.has_ended();
-        // One that has its last snapshot to finish must not be told twice.
-        let records = !has_ended && self.has_snapshots();
         let Some(mut own) = self.own.take() else { return Ok(ExitCode::SUCCESS) };
         let pid = own.child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
-        if records && let Some(pid) = pid {
+        // One that has ended its recording finishes its last snapshot, which the signal would end.
+        if (is_recorded(&self.dir) || !own.has_begun)
+            && let Some(pid) = pid
+        {
             let _ = writeln!(io::stderr(), "ft-agent: ending the recording");
             let _ = kill_process(pid, Signal::TERM);
+        }
+        if timeout(PATIENCE, own.child.wait()).await.is_err() {
+            own.child.start_kill()?;
         }
         let status = own.child.wait().await?;
         let failed = has_ended && !status.success();

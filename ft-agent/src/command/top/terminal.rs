@@ -63,11 +63,12 @@ async fn run(
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut screen = Screen {
         subject: recording.subject.clone(),
-        has_snapshots: recording.has_snapshots(),
         is_coloured: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
         ..Screen::default()
     };
     let mut view = View::default();
+    // A recorder may be too busy to answer at once.
+    let mut has_snapshots = None;
     let mut told = Instant::now();
     loop {
         tokio::select! {
@@ -75,6 +76,8 @@ async fn run(
                 if !screen.is_frozen && !view.is_over {
                     view = top.refresh()?;
                 }
+                has_snapshots = has_snapshots.or_else(|| recording.has_snapshots());
+                screen.has_snapshots = has_snapshots.unwrap_or(false);
             }
             message = recording.message() => (screen.message, told) = (message, Instant::now()),
             ready = input.readable() => {
