@@ -72,6 +72,7 @@ use crate::collect::probe::{self, Probe};
 use crate::control::registration::Server;
 use crate::control::socket::Control;
 use crate::control::{self, ENDING, Signals};
+use crate::status_line::Aside;
 use crate::threads::{self, Bell, Pause};
 use ft_trace::look;
 use ft_trace::spool::Writer;
@@ -135,6 +136,7 @@ pub async fn record_within(
     mut segments: Segments,
     report: &mut dyn FnMut(&Notice),
 ) -> Result<Outcome, RecordError> {
+    let _aside = Aside::begin();
     options.check()?;
     discover::check_proc()?;
     clock::probe(PROBE_PATIENCE)?;

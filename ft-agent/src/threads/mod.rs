@@ -17,6 +17,7 @@
 //! | `ft-ask` | looks at a process before the recording, and for names (`ft_trace::look`) | | as long as the process makes it; left behind after 2 s |
 //! | `ft-probe` | visits every CPU, before the recording | | a CPU; left behind after 0.1 s |
 //! | `ft-build-id` | reads the build id of the program, before the recording | | its file; left behind after 2 s |
+//! | `ft-stderr` | writes what is said and drawn while a recording runs | messages | stderr, which may be a terminal that was stopped |
 //! | `ft-unprobe` … | holds the probes of one file, in a table of descriptors of its own | | the end of the recording; then, while calls of probed functions end, 0.1 s at most |
 //!
 //! `ft-collect` waits for nobody. It takes by `try_recv`, and a [`Bell`] ends its pause. What it gives goes into queues that
