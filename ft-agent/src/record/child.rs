@@ -1,20 +1,25 @@
 //! The recorded command.
 //!
-//! It must be observed before its first instruction: so the forked child waits for [`Gated::release`] before it executes the command.
+//! It must be observed before its first instruction: so the forked child waits for [`Gated::release`] before it executes the command. Who
+//! gives up waiting for that ends the child: its program may lie on a file system that does not answer now, and answer later.
 //!
 //! It has what the agent was started with: the environment byte by byte, the signal mask, the ignored signals, the closed
 //! descriptors and the CPUs ([`inherited`]). Handlers of the agent end with the execution (execve(2)). The thread that forks it
 //! must live as long as the agent: the child may ask for a signal when that thread ends (`PR_SET_PDEATHSIG`, prctl(2)).
 
 use std::ffi::{CStr, CString, OsStr, OsString, c_char};
-use std::io::{self, PipeReader, PipeWriter, Read, Write};
-use std::os::fd::{AsRawFd, RawFd};
+use std::io::{self, PipeReader, PipeWriter, Write};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::ptr;
 
-use rustix::process::{Pid, WaitOptions, waitpid};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, pidfd_send_signal, waitpid,
+};
+use tokio::io::AsyncReadExt;
+use tokio::net::unix::pipe;
 use tokio::signal::unix::{self, SignalKind, signal};
 
 use super::RecordError;
@@ -32,6 +37,19 @@ pub(super) struct Gated {
     /// Says why the command was not executed, or hangs up.
     failure: PipeReader,
     name: String,
+    doomed: Doomed,
+}
+
+/// A process that ends when this is dropped, and is nobody else's by then.
+struct Doomed(Option<OwnedFd>);
+
+impl Drop for Doomed {
+    fn drop(&mut self) {
+        if let Some(child) = &self.0 {
+            // It may have ended.
+            let _ = pidfd_send_signal(child, Signal::KILL);
+        }
+    }
 }
 
 /// A command that runs.
@@ -95,7 +113,9 @@ impl Gated {
             pid => pid,
         };
         let name = command[0].to_string_lossy().into_owned();
-        Ok(Gated { child: Child { pid, ends, _terminal: shared }, go, failure, name })
+        let doomed = Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+        let child = Child { pid, ends, _terminal: shared };
+        Ok(Gated { child, go, failure, name, doomed: Doomed(doomed) })
     }
 
     /// Process of the waiting child, which will be that of the command.
@@ -109,21 +129,31 @@ impl Gated {
     ///
     /// When the command does not exist or cannot be executed.
     pub(super) async fn release(self) -> Result<Child, RecordError> {
-        let Gated { mut child, mut go, mut failure, name } = self;
-        let mut number = [0; 4];
-        let told = go.write_all(&[1]).and_then(|()| failure.read_exact(&mut number));
+        let Gated { mut child, mut go, failure, name, mut doomed } = self;
+        let told = match go.write_all(&[1]) {
+            Ok(()) => said(failure).await,
+            Err(error) => Err(error),
+        };
+        doomed.0 = None;
         match told {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(child),
             told => {
                 drop(go);
                 // It has said why it ends.
                 let _ = child.wait().await;
-                let number = i32::from_ne_bytes(number);
-                let source = told.err().unwrap_or_else(|| io::Error::from_raw_os_error(number));
+                let source = told.map_or_else(|error| error, io::Error::from_raw_os_error);
                 Err(RecordError::Command { command: name, source })
             }
         }
     }
+}
+
+/// The number that a child says whose command was not executed.
+async fn said(failure: PipeReader) -> io::Result<i32> {
+    let mut number = [0; 4];
+    let mut failure = pipe::Receiver::from_owned_fd(failure.into())?;
+    failure.read_exact(&mut number).await?;
+    Ok(i32::from_ne_bytes(number))
 }
 
 impl Child {
@@ -200,6 +230,8 @@ fn execute(
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::ExitStatusExt;
+
     use super::*;
     use crate::control::run;
 
@@ -246,9 +278,19 @@ mod tests {
     #[test]
     fn a_child_that_is_not_released_ends() {
         run(async {
-            let Gated { go, mut child, .. } = fork(&["true"]);
+            let Gated { go, mut child, doomed: _doomed, .. } = fork(&["true"]);
             drop(go);
             assert_eq!(child.wait().await.unwrap().code(), Some(127));
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn a_child_that_is_given_up_is_killed() {
+        run(async {
+            let Gated { go: _go, mut child, doomed, .. } = fork(&["true"]);
+            drop(doomed);
+            assert_eq!(child.wait().await.unwrap().signal(), Some(libc::SIGKILL));
         })
         .unwrap();
     }

@@ -107,9 +107,9 @@ pub enum RecordError {
     /// The globs do not fit into the answer to a process.
     #[error("the globs take more than 4 KiB together; give fewer or shorter ones with -e")]
     TooManyGlobs,
-    /// A signal came before the time of `--start-at`.
+    /// A signal came before the time of `--start-at`, or before the command began.
     #[error(
-        "the recording was called off before its time, so nothing was recorded; start it again"
+        "the recording was called off before it began, so nothing was recorded; start it again"
     )]
     CalledOff,
     /// `--preload` without a command.

@@ -69,9 +69,9 @@ use crate::collect::cgroup::Cgroup;
 use crate::collect::discover::{self, Identity};
 use crate::collect::kernel::{self, Group, Kernel, ProbeCost};
 use crate::collect::probe::{self, Probe};
+use crate::control;
 use crate::control::registration::Server;
 use crate::control::socket::Control;
-use crate::control::{self, ENDING, Signals};
 use crate::status_line::Aside;
 use crate::threads::{self, Bell, Pause};
 use ft_trace::look;
@@ -140,13 +140,19 @@ pub async fn record_within(
     options.check()?;
     discover::check_proc()?;
     clock::probe(PROBE_PATIENCE)?;
-    let mut signals = Signals::take(&ENDING).map_err(RecordError::system("wait for signals"))?;
     if let Some(at) = &options.start_at {
-        put_off(at, options, &mut signals).await?;
+        put_off(at, options).await?;
     }
-    let prepared = Prepared::new(options, report)?;
-    let Prepared { attached, cgroup, probes, mut kernel, output, pauses, mut environment } =
-        prepared;
+    let Prepared {
+        attached,
+        cgroup,
+        probes,
+        mut kernel,
+        mut signals,
+        output,
+        pauses,
+        mut environment,
+    } = Prepared::new(options, report)?;
 
     let has = |group| options.kernel.contains(&group);
     let (facts, first) = host::facts(Start {
@@ -190,7 +196,11 @@ pub async fn record_within(
         before.transpose().map_err(RecordError::system("take care of what the command leaves"))?;
     let child = match options.command.as_slice() {
         [] => None,
-        command => Some(run(command, &environment, &mut kernel).await?),
+        // A command on a file system that does not answer is not waited for any longer than the user likes.
+        command => tokio::select! {
+            _ = signals.next() => return Err(RecordError::CalledOff),
+            child = run(command, &environment, &mut kernel) => Some(child?),
+        },
     };
     let tree = child.as_ref().and_then(|child| Some(before?.command(child.pid)));
     let control = Control::open(output.dir());
@@ -279,16 +289,12 @@ pub async fn record_within(
 }
 
 /// Waits until a moment before the time at which the recording is to begin. What would fail then is reported now.
-async fn put_off(
-    start_at: &StartAt,
-    options: &Options,
-    signals: &mut Signals,
-) -> Result<(), RecordError> {
+async fn put_off(start_at: &StartAt, options: &Options) -> Result<(), RecordError> {
     if start_at.left() > 2 * wait::READY {
-        let prepared = Prepared::new(options, &mut |_| ())?;
-        drop(sockets::open(options, prepared.output.dir())?);
-        drop(prepared);
-        wait::until(start_at, wait::READY, options, signals, None).await?;
+        let Prepared { mut signals, output, .. } = Prepared::new(options, &mut |_| ())?;
+        drop(sockets::open(options, output.dir())?);
+        drop(output);
+        wait::until(start_at, wait::READY, options, &mut signals, None).await?;
     }
     Ok(())
 }

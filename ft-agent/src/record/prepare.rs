@@ -10,6 +10,7 @@ use super::{Attached, Notice, Options, RecordError, attach, load_kernel, preload
 use crate::collect::cgroup::Cgroup;
 use crate::collect::kernel::Kernel;
 use crate::collect::probe::{self, Probe};
+use crate::control::{ENDING, Signals};
 use ft_trace::{dir, reach};
 
 /// All of it. Dropped, nothing of it is left behind.
@@ -18,6 +19,8 @@ pub(super) struct Prepared {
     pub(super) cgroup: Option<Cgroup>,
     pub(super) probes: Vec<Probe>,
     pub(super) kernel: Option<Kernel>,
+    /// Taken just before there was something to take away again: until then a signal ends the agent, whatever that waits for.
+    pub(super) signals: Signals,
     pub(super) output: Output,
     pub(super) pauses: Pauses,
     /// Of the command, but for the sockets.
@@ -52,7 +55,6 @@ impl Prepared {
             // It holds what the kernel tells not everybody: addresses of its own, and what all others do.
             dir::set_rights_unless_said(0o700);
         }
-        let output = Output::prepare(&options.output)?;
         let pauses = options.reader.pauses()?;
         let mut environment: Vec<_> = pauses.environment().into_iter().collect();
         if let (true, Some(command)) = (options.preload, options.command.first()) {
@@ -66,6 +68,8 @@ impl Prepared {
                 });
             }
         }
-        Ok(Prepared { attached, cgroup, probes, kernel, output, pauses, environment })
+        let signals = Signals::take(&ENDING).map_err(RecordError::system("wait for signals"))?;
+        let output = Output::prepare(&options.output)?;
+        Ok(Prepared { attached, cgroup, probes, kernel, signals, output, pauses, environment })
     }
 }
