@@ -23,6 +23,7 @@ static HANDLERS: Mutex<Vec<(libc::c_int, libc::sigaction)>> = Mutex::new(Vec::ne
 #[derive(Debug)]
 pub struct Signals {
     streams: Vec<(libc::c_int, Signal)>,
+    put_back: Option<libc::c_int>,
 }
 
 impl Signals {
@@ -35,11 +36,14 @@ impl Signals {
         let taken = signals.iter().copied().filter(|&number| !is_ignored(number));
         let streams =
             taken.map(|number| Ok((number, handled(number)?))).collect::<io::Result<_>>()?;
-        Ok(Signals { streams })
+        Ok(Signals { streams, put_back: None })
     }
 
     /// The number of the next one that comes; never ends if all are ignored.
     pub async fn next(&mut self) -> libc::c_int {
+        if let Some(number) = self.put_back.take() {
+            return number;
+        }
         poll_fn(|context| {
             let mut streams = self.streams.iter_mut();
             let came = streams.find_map(|(number, stream)| {
@@ -48,6 +52,13 @@ impl Signals {
             came.map_or(Poll::Pending, Poll::Ready)
         })
         .await
+    }
+}
+
+impl Signals {
+    /// Makes one that has come the next one.
+    pub fn put_back(&mut self, number: libc::c_int) {
+        self.put_back = Some(number);
     }
 }
 
@@ -108,9 +119,11 @@ mod tests {
                     raise(signal);
                     told.push(signals.next().await);
                 }
+                signals.put_back(second);
+                told.push(signals.next().await);
                 told
             });
-            assert_eq!(told.unwrap(), [first, second, first]);
+            assert_eq!(told.unwrap(), [first, second, first, second]);
             assert_eq!([first, second].map(handler), [libc::SIG_DFL; 2]);
         }
         // What was ignored stays so.

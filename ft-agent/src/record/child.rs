@@ -230,8 +230,6 @@ fn execute(
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::process::ExitStatusExt;
-
     use super::*;
     use crate::control::run;
 

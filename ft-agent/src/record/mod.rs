@@ -60,6 +60,7 @@ use session::{Collecting, Session};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 use tree::Before;
 
 use crate::clock;
@@ -69,9 +70,9 @@ use crate::collect::cgroup::Cgroup;
 use crate::collect::discover::{self, Identity};
 use crate::collect::kernel::{self, Group, Kernel, ProbeCost};
 use crate::collect::probe::{self, Probe};
-use crate::control;
 use crate::control::registration::Server;
 use crate::control::socket::Control;
+use crate::control::{self, Signals};
 use crate::status_line::Aside;
 use crate::threads::{self, Bell, Pause};
 use ft_trace::look;
@@ -90,6 +91,9 @@ const MAX_LOOKS: u32 = 8;
 
 /// How long the comparison of the CPUs' clocks may delay a recording.
 const PROBE_PATIENCE: Duration = Duration::from_millis(100);
+
+/// How long the command may take to begin once a signal has come.
+const EXECUTION: Duration = Duration::from_secs(2);
 
 /// How a recording ended.
 #[derive(Debug)]
@@ -196,11 +200,7 @@ pub async fn record_within(
         before.transpose().map_err(RecordError::system("take care of what the command leaves"))?;
     let child = match options.command.as_slice() {
         [] => None,
-        // A command on a file system that does not answer is not waited for any longer than the user likes.
-        command => tokio::select! {
-            _ = signals.next() => return Err(RecordError::CalledOff),
-            child = run(command, &environment, &mut kernel) => Some(child?),
-        },
+        command => Some(run(command, &environment, &mut kernel, &mut signals).await?),
     };
     let tree = child.as_ref().and_then(|child| Some(before?.command(child.pid)));
     let control = Control::open(output.dir());
@@ -309,17 +309,28 @@ fn late(at: &frame::StartAt, report: &mut dyn FnMut(&Notice)) -> Option<Instant>
 }
 
 /// Starts the command, observed from before its first instruction. Where it registers is listened to
-/// already, and served a moment later.
+/// already, and served a moment later. A command on a file system that does not answer is not waited for any longer than the
+/// user likes.
 async fn run(
     command: &[OsString],
     environment: &[(&'static str, OsString)],
     kernel: &mut Option<Kernel>,
+    signals: &mut Signals,
 ) -> Result<Child, RecordError> {
     let gated = Gated::fork(command, environment)?;
     if let Some(kernel) = kernel {
         kernel.observe(gated.pid() as u32);
     }
-    gated.release().await
+    let released = gated.release();
+    tokio::pin!(released);
+    let signal = tokio::select! {
+        child = &mut released => return child,
+        signal = signals.next() => signal,
+    };
+    // It may run by now: then the signal ends a recording.
+    let child = timeout(EXECUTION, released).await.map_err(|_| RecordError::CalledOff)??;
+    signals.put_back(signal);
+    Ok(child)
 }
 
 /// Takes hold of a running process and its rings: once for each memfd, and once if it has none.

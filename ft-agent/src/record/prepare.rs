@@ -55,21 +55,22 @@ impl Prepared {
             // It holds what the kernel tells not everybody: addresses of its own, and what all others do.
             dir::set_rights_unless_said(0o700);
         }
+        // It reads the command's program, which may lie on a file system that does not answer.
+        let command = command.filter(|_| options.preload);
+        let unreached = command.and_then(reach::why_not);
+        let signals = Signals::take(&ENDING).map_err(RecordError::system("wait for signals"))?;
+        let output = Output::prepare(&options.output)?;
         let pauses = options.reader.pauses()?;
         let mut environment: Vec<_> = pauses.environment().into_iter().collect();
-        if let (true, Some(command)) = (options.preload, options.command.first()) {
+        if let Some(command) = command {
             environment.push(("LD_PRELOAD", preload::variable(std::env::var_os("LD_PRELOAD"))?));
             let asan = preload::asan_options(std::env::var_os("ASAN_OPTIONS"));
             environment.push(("ASAN_OPTIONS", asan));
-            if let Some(reason) = reach::why_not(command) {
-                report(&Notice::NotPreloaded {
-                    command: command.to_string_lossy().into_owned(),
-                    reason,
-                });
+            if let Some(reason) = unreached {
+                let command = command.to_string_lossy().into_owned();
+                report(&Notice::NotPreloaded { command, reason });
             }
         }
-        let signals = Signals::take(&ENDING).map_err(RecordError::system("wait for signals"))?;
-        let output = Output::prepare(&options.output)?;
         Ok(Prepared { attached, cgroup, probes, kernel, signals, output, pauses, environment })
     }
 }
