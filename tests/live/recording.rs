@@ -1,14 +1,15 @@
 //! The control socket of a recording: status, snapshot, stop, enable; and who may ask.
 
 use std::fs::{self, File, Permissions};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use ft_agent::flight::complete;
 use ft_trace::store::Trace;
+use rustix::fs::{OFlags, fcntl_setfl};
 use serde_json::Value;
 
 use crate::control::run;
@@ -226,6 +227,37 @@ fn a_recording_that_has_failed_says_why_and_takes_nobody_any_more() {
     program.ask("hold 0", "held");
     assert!(run(&["stop", path]).0);
     assert_eq!(program.end().code(), Some(1));
+}
+
+/// As a terminal that was stopped.
+#[test]
+fn whoever_does_not_read_what_it_says_holds_it_up_no_longer_than_its_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("trace");
+    let path = out.to_str().unwrap();
+    let (mut unread, full) = std::io::pipe().unwrap();
+    fcntl_setfl(&full, OFlags::NONBLOCK).unwrap();
+    [4096, 1].iter().for_each(|&bytes| while (&full).write(&vec![b'x'; bytes]).is_ok() {});
+    fcntl_setfl(&full, OFlags::empty()).unwrap();
+    let mut other = Command::new("sleep").arg("1000").spawn().unwrap();
+    let mut command = agent();
+    command.args(["record", "-k", "none", "-p", &other.id().to_string(), "-o", path]);
+    let mut agent = command.stdout(Stdio::null()).stderr(full).spawn().unwrap();
+    // It has the other end of the pipe.
+    drop(command);
+    while !out.join("control.sock").exists() {
+        crate::program::lives(&mut agent);
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let (success, _, error) = run(&["status", path]);
+    assert!(success, "{error}");
+    assert!(run(&["stop", path]).0);
+    let mut said = String::new();
+    unread.read_to_string(&mut said).unwrap();
+    assert!(said.contains("does not embed ft-user"), "{said}");
+    assert!(agent.wait().unwrap().success());
+    other.kill().unwrap();
+    other.wait().unwrap();
 }
 
 /// What a killed agent leaves behind answers nobody.
