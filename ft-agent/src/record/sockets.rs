@@ -48,6 +48,8 @@ pub(super) struct Sockets {
     listeners: Vec<(OwnedFd, Door)>,
     private: Option<PathBuf>,
     remove: Vec<PathBuf>,
+    /// Inode of the default one, if that is ours.
+    default: Option<u64>,
     /// The directory of the trace, when the private socket lies there.
     output: Option<Dir>,
     /// Why nobody listens at the default one here.
@@ -72,7 +74,7 @@ pub(super) fn open(options: &Options, output: &Dir) -> Result<Sockets, RecordErr
     match opened.and_then(|()| registration::listener(default)) {
         Ok(listener) => {
             sockets.listeners.push((listener, Door::Default));
-            sockets.remove.push(default.to_owned());
+            sockets.default = registration::inode(default);
         }
         Err(source)
             if options.command.is_empty()
@@ -143,6 +145,11 @@ impl Drop for Sockets {
         if let Some(output) = &self.output {
             // What somebody else removed is gone.
             let _ = output.remove(SOCKET);
+        }
+        let default = Path::new(DEFAULT_SOCKET);
+        // Somebody may have removed it, and another agent made its own.
+        if self.default.is_some() && self.default == registration::inode(default) {
+            let _ = fs::remove_file(default);
         }
         for path in &self.remove {
             // A directory stands behind its socket. What somebody else removed is gone.

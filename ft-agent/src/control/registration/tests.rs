@@ -294,6 +294,32 @@ fn an_abandoned_socket_is_replaced_and_a_used_one_is_not() {
     listener(&path).unwrap();
     let long = dir.path().join("x".repeat(120));
     assert_eq!(listener(&long).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing else is left");
+}
+
+/// The one has a socket at last to which every client comes.
+#[test]
+fn of_two_that_come_at_once_one_has_the_socket() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("agent.sock");
+    for _ in 0..300 {
+        // It was left.
+        bind(unconnected().unwrap(), &address(&path).unwrap()).unwrap();
+        let both = std::sync::Barrier::new(2);
+        let listen = || {
+            both.wait();
+            listener(&path)
+        };
+        let [one, other] = std::thread::scope(|scope| {
+            [scope.spawn(listen), scope.spawn(listen)].map(|thread| thread.join().unwrap())
+        });
+        let listening: Vec<OwnedFd> = [one, other].into_iter().flatten().collect();
+        assert_eq!(listening.len(), 1);
+        let _client = client(&path);
+        assert!(Client::accept(&listening[0], Door::Default).is_ok());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+        fs::remove_file(&path).unwrap();
+    }
 }
 
 #[test]
