@@ -123,7 +123,7 @@ fn what_is_no_request_is_answered_with_a_sentence() {
     let rubbish = ["{}", "GET / HTTP/1.1", "\0\u{1f980}", r#"{"request":"enable"}"#, ""];
     let long = format!("{{\"request\":\"{}\"}}", "x".repeat(1 << 20));
     for line in rubbish {
-        let answer = ask(&out, &format!("{line}\n"));
+        let answer = ask(&out, format!("{line}\n"));
         let error = answer["error"].as_str().expect("a sentence");
         assert!(error.starts_with("this is no request"), "{line}: {error}");
     }
@@ -136,7 +136,7 @@ fn what_is_no_request_is_answered_with_a_sentence() {
     let mut socket = UnixStream::connect(out.join("control.sock")).unwrap();
     let _ = socket.write_all(long.as_bytes());
     let many = "x".repeat(60_000);
-    let answer = ask(&out, &format!("{{\"request\":\"enable\",\"globs\":[\"{many}\"]}}\n"));
+    let answer = ask(&out, format!("{{\"request\":\"enable\",\"globs\":[\"{many}\"]}}\n"));
     assert!(answer["error"].as_str().unwrap().contains("globs"), "{answer}");
     assert!(ask(&out, "{\"request\":\"status\"}\n")["status"]["pid"].is_u64());
     assert!(program.end().success());
