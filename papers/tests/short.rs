@@ -1,7 +1,6 @@
 //! Every experiment in its short form, on the running kernel: whatever it measures, its files and its rows belong
 //! together. Nothing is said about how a figure should come out.
 
-#[allow(unreachable_pub, dead_code, reason = "it is also part of a library")]
 #[path = "../../tests/common/said.rs"]
 mod said;
 
