@@ -2,7 +2,6 @@
 
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
-#[allow(unreachable_pub, dead_code, reason = "it is also part of a library")]
 #[path = "../../../tests/common/said.rs"]
 mod said;
 
