@@ -180,6 +180,7 @@ const OPENED: [(&str, &str); 16] = [
     ("ft-trace/src/foreign_file.rs", "this is the one way"),
     ("ft-trace/src/owners.rs", "root's lists of users"),
     ("ft-trace/src/dir.rs", "directories of traces, and what whoever runs us has named"),
+    ("ft-trace/src/whole_dir.rs", "the directory of files that are written"),
     ("ft-trace/src/whole_file.rs", "the directory of a file that is written"),
     ("ft-trace/src/convert/kernel_symbols.rs", "the kernel's own"),
     ("ft-agent/src/cpus.rs", "the kernel's own"),

@@ -32,6 +32,9 @@ pub(super) const MAX_LINE: u64 = 1 << 16;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// How long the end of a recording may wait for answers to be sent. Those to snapshots come later.
+///
+/// Limit: who does not read meanwhile gets no answer.
+/// Shown by: no figure depends.
 const LAST_ANSWERS: Duration = Duration::from_millis(100);
 
 /// Clients that are served at once; whoever has more to ask waits.

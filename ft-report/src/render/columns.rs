@@ -88,7 +88,9 @@ pub fn clean(text: &str) -> String {
 }
 
 /// Words of ours that stand where a thread or a lock has its name.
-const WORDS: [&str; 4] = ["(idle)", "unknown", "all", "each other"];
+///
+/// Not `all`, as a row of all threads is called: it comes first, and a thread of that name has its number beside it.
+const WORDS: [&str; 3] = ["(idle)", "unknown", "each other"];
 
 /// A name, in quotes if it would be taken for one of ours, or for none: a program can have any.
 pub(crate) fn named(name: &str) -> Cow<'_, str> {

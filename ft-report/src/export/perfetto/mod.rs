@@ -42,6 +42,9 @@ use rows::{Row, Rows};
 const MAX_SCOPES: usize = 256;
 
 /// Threads of one packet, which is made in memory.
+///
+/// Limit: further ones are in further packets.
+/// Shown by: no figure depends.
 const THREADS_AT_ONCE: usize = 4096;
 
 /// Writes a trace.
