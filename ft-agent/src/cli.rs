@@ -218,8 +218,8 @@ mod tests {
             assert!(examples.contains("Examples:\n  "), "{name}: {examples}");
             assert!(examples.contains(&format!("ft-agent {name} ")), "{name}: {examples}");
             let json = command.get_arguments().any(|arg| arg.get_long() == Some("json"));
-            // A script for a shell, and a page for `man`.
-            assert_eq!(json, !["completions", "manual"].contains(&name), "{name}");
+            // A script for a shell, a page for `man`, and what is JSON both ways.
+            assert_eq!(json, !["completions", "manual", "mcp"].contains(&name), "{name}");
         }
     }
 

@@ -28,7 +28,8 @@ use super::error::CommandError;
 pub(crate) struct Args {}
 
 const EXAMPLES: &str = "\
-Example, a line of a client's configuration:
+Examples:
+  ft-agent mcp                        what a client starts; a line of its configuration:
   {\"mcpServers\": {\"feather-trace\": {\"command\": \"ft-agent\", \"args\": [\"mcp\"]}}}";
 
 /// Rows that one query may have: a model reads some hundred at best.
