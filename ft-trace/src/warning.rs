@@ -63,7 +63,8 @@ pub enum Warning {
     },
     /// Processes that were named embed `ft-user`, and what they start cannot register.
     #[error(
-        "{reason}: events of what the recorded processes start from now on are missing, and only the kernel's view of it is there; end the          other recording first, or start the program with `record -- CMD`"
+        "{reason}: events of what the recorded processes start from now on are missing, and only the kernel's view of it is there; end the other \
+         recording first, or start the program with `record -- CMD`"
     )]
     Unreachable {
         /// Why.
