@@ -262,6 +262,22 @@ mod tests {
     }
 
     #[test]
+    fn a_site_has_no_more_arguments_than_there_can_be() {
+        for (count, is_good) in [(MAX_ARGS, true), (MAX_ARGS + 1, false)] {
+            let mut meta =
+                [1u32.to_ne_bytes(), [0, 0, count as u8, 0], 7u32.to_ne_bytes()].concat();
+            // Name, file and format are empty, as are the names of the arguments.
+            meta.extend([0; 6]);
+            meta.extend([ArgType::Unsigned as u8, 0, 0].repeat(count));
+            let bytes = raw(dir_kind::META, &meta);
+            let found: Vec<_> = parse(&bytes).collect();
+            let has = |entry: &Entry<'_>| matches!(entry, Entry::SiteMeta { args, .. } if args.len() == count);
+            assert_eq!(found[0].as_ref().is_ok_and(has), is_good, "{found:?}");
+            assert_eq!(found[0] == Err(Malformed::Content), !is_good, "{found:?}");
+        }
+    }
+
+    #[test]
     fn impossible_size_ends_the_directory() {
         for size in [0, 4, 12, MAX_ENTRY_BYTES as u32 + 8, u32::MAX] {
             let mut bytes = name(1, 1, b"a");

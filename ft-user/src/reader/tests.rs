@@ -99,6 +99,21 @@ fn head_is_not_believed() {
 }
 
 #[test]
+fn a_slot_that_speaks_of_more_than_there_is_ends_at_the_head() {
+    let test = three();
+    let ring = test.ring();
+    let slot = ring.slot(SLOTS);
+    slot.words[2].store(u64::MAX, Relaxed);
+    damage(0, |word| word | commit::PASSED)(&ring);
+    let mut reader = test.reader();
+    let (drained, events) = drain(&mut reader, &ring, Uncommitted::Wait);
+    assert_eq!((drained.passed, events.len()), (4, 0));
+    test.write(KEY, &[4]);
+    let (_, events) = drain(&mut reader, &ring, Uncommitted::Wait);
+    assert_eq!(events.iter().map(|event| event.words[0]).collect::<Vec<_>>(), [4]);
+}
+
+#[test]
 fn budget_ends_between_events() {
     let test = three();
     let (mut reader, mut bytes) = (test.reader(), Vec::new());
