@@ -25,7 +25,7 @@ use tokio::runtime::Builder;
 pub use client::{ControlError, Recorder, is_recorded};
 pub use signals::{ENDING, Signals};
 
-/// Blocking threads at most: those of the looks, and a few for the recorded command and for waiting for threads.
+/// Blocking threads at most: those of the looks, and a few for what a command leaves behind and for waiting for threads.
 const BLOCKING_THREADS: usize = looks::PERMITS + 8;
 
 /// Runs `work` on this thread until it ends. What still blocks then is left behind and ends with the process.
