@@ -8,7 +8,7 @@
 //! must live as long as the agent: the child may ask for a signal when that thread ends (`PR_SET_PDEATHSIG`, prctl(2)).
 
 use std::ffi::{CStr, CString, OsStr, OsString, c_char};
-use std::io::{self, PipeReader, PipeWriter, Write};
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
@@ -29,6 +29,9 @@ unsafe extern "C" {
     /// What `getenv` reads (environ(7)).
     static environ: *const *const c_char;
 }
+
+/// What a child says that has nothing left to do but to execute its command; else the number of an error.
+const AT_THE_GATE: i32 = 0;
 
 /// A child that waits for permission to execute its command.
 pub(super) struct Gated {
@@ -97,7 +100,7 @@ impl Gated {
         let environment = environment(given(), variables)?;
         let (argv, envp) = (pointers(&words), pointers(&environment));
         let (go_read, go) = io::pipe()?;
-        let (failure, failure_write) = io::pipe()?;
+        let (mut failure, told) = io::pipe()?;
         let ends = signal(SignalKind::child())?;
         let shared = Shared::new();
         let agents_end = go.as_raw_fd();
@@ -105,13 +108,22 @@ impl Gated {
         let pid = match unsafe { libc::fork() } {
             -1 => return Err(io::Error::last_os_error()),
             0 => {
-                let number = execute(&argv, &envp, &go_read, agents_end);
-                let _ = rustix::io::write(&failure_write, &number.to_ne_bytes());
+                let number = execute(&argv, &envp, &go_read, &told, agents_end);
+                let _ = rustix::io::write(&told, &number.to_ne_bytes());
                 // SAFETY: nothing of the agent's runs.
                 unsafe { libc::_exit(127) }
             }
             pid => pid,
         };
+        drop((go_read, told));
+        // What it does until it is at the gate is not the command's: it is observed from there on.
+        let mut number = [0; 4];
+        let at_the_gate = failure.read_exact(&mut number).map(|()| i32::from_ne_bytes(number));
+        if !matches!(at_the_gate, Ok(AT_THE_GATE)) {
+            // It has ended.
+            let _ = waitpid(Pid::from_raw(pid), WaitOptions::empty());
+            return Err(at_the_gate.map_or_else(|error| error, io::Error::from_raw_os_error));
+        }
         let name = command[0].to_string_lossy().into_owned();
         let doomed = Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
         let child = Child { pid, ends, _terminal: shared };
@@ -208,12 +220,14 @@ fn execute(
     words: &[*const c_char],
     environment: &[*const c_char],
     go: &PipeReader,
+    told: &PipeWriter,
     agents_end: RawFd,
 ) -> i32 {
     let waited = inherited::restore_all().and_then(|()| {
         // SAFETY: this is the child's copy of the agent's end, which nothing in the child uses. Open, it
         // would keep the child waiting for ever when the agent is killed now.
         unsafe { rustix::io::close(agents_end) };
+        rustix::io::write(told, &AT_THE_GATE.to_ne_bytes())?;
         rustix::io::read(go, &mut [0u8; 1][..])
     });
     match waited {
