@@ -261,8 +261,12 @@ def series(column: pa.ChunkedArray[Any], field: pa.Field[Any]) -> pd.Series[Any]
 
 def spelled(column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
     """Each row's text, which rows share in the file: one that is long and in all rows takes no room there."""
-    lengths = (pc.sum(pc.binary_length(chunk.dictionary).take(chunk.indices)).as_py() for chunk in column.chunks)
-    if sum(bytes or 0 for bytes in lengths) > foreign.MAX_TABLE_BYTES:
+    total = 0
+    chunk: Any
+    for chunk in column.chunks:
+        lengths: Any = pc.binary_length(chunk.dictionary)
+        total += pc.sum(lengths.take(chunk.indices)).as_py() or 0
+    if total > foreign.MAX_TABLE_BYTES:
         raise ValueError(f"its texts take more than {foreign.MAX_TABLE_BYTES >> 20} MiB of memory; ask with `feather_trace.connect`")
     return column.cast(pa.string())
 
