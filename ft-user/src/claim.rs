@@ -22,7 +22,7 @@ use crate::layout::{RingControl, ring_state};
 use crate::memfd::Memfd;
 use crate::ring::Ring;
 use crate::thread::{self, Claim};
-use crate::{InitError, arch, at_fork, counters, handover, kernel, mapped, process, tsc};
+use crate::{InitError, arch, at_fork, counters, fork, handover, kernel, mapped, process, tsc};
 
 /// The pthread key whose destructor ends a thread's claim, plus one; 0 before the start.
 static EXIT_KEY: AtomicU32 = AtomicU32::new(0);
@@ -181,6 +181,10 @@ unsafe extern "C" fn thread_exit(ring: *mut libc::c_void) {
     thread::clear(Claim::Over);
     // Of a thread that ends within a fork handler, before it has forked.
     let _ = at_fork::give_up();
+    // The ring is the parent's, whose thread lives: this child has neither run its handlers nor written an event.
+    if fork::is_child() {
+        return;
+    }
     counters::close();
     // SAFETY: the key's value is what `claim_ring` has set: a ring that stays mapped.
     let ring = unsafe { &*ring.cast::<RingControl>() };

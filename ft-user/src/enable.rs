@@ -137,7 +137,8 @@ pub(crate) fn follow_rules(memfd: &Memfd, name: &str, trigger: usize, held: &Hel
 
 /// Switches the sites that are `asked` for, and new ones by the rules. Returns what became of those that are asked for.
 fn apply(memfd: &Memfd, held: &Held<'_>, asked: Option<(&str, Wish)>) -> (Switched, Count) {
-    let mut text = None;
+    // Opened before, for that allocates.
+    let mut text = asked.and_then(|_| Text::own().ok());
     let has_agent = !lease::is_over(memfd);
     let mut switched = Switched::default();
     #[cfg_attr(

@@ -84,10 +84,11 @@ pub(crate) fn look() {
     }
 }
 
-/// Whether this is a forked child that has no memfd of its own yet.
+/// Whether this is a forked child that has no memfd of its own yet. Its number does not tell where it is the same in another PID
+/// namespace.
 #[cold]
-fn is_child() -> bool {
-    !process::is_this() && own_memory::is_copy()
+pub(crate) fn is_child() -> bool {
+    own_memory::is_copy().unwrap_or_else(|| !process::is_this())
 }
 
 /// In a child, once. The caller's signals are blocked.

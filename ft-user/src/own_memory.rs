@@ -45,9 +45,9 @@ pub(crate) fn keep() {
     }
 }
 
-/// Whether a fork has made it; also where that is not known.
-pub(crate) fn is_copy() -> bool {
-    witness().is_none_or(|witness| witness.load(Relaxed) != SEEN)
+/// Whether a fork has made it; `None` where that is not known.
+pub(crate) fn is_copy() -> Option<bool> {
+    witness().map(|witness| witness.load(Relaxed) != SEEN)
 }
 
 fn witness() -> Option<&'static AtomicU32> {

@@ -28,8 +28,25 @@ pub struct SiteRef {
 ///
 /// Objects cannot be unloaded meanwhile; `f` must not load or unload any.
 pub fn for_each(mut f: impl FnMut(SiteRef)) {
-    loader::without_unloading(|| for_each_of(&sections(), &mut f));
+    // Nothing is allocated while the linker has its lock: an allocator may wait for that in another thread.
+    let mut sections = Vec::with_capacity(OBJECTS);
+    loop {
+        let found = loader::without_unloading(|| {
+            let found = find_sections(&mut sections);
+            if found <= sections.capacity() {
+                for_each_of(&sections, &mut f);
+            }
+            found
+        });
+        if found <= sections.capacity() {
+            return;
+        }
+        sections = Vec::with_capacity(2 * found);
+    }
 }
+
+/// Objects with sites for which there is room at first.
+const OBJECTS: usize = 64;
 
 /// The section of sites of a loaded object.
 struct Section {
@@ -70,22 +87,24 @@ fn for_each_of(sections: &[Section], f: &mut impl FnMut(SiteRef)) {
     }
 }
 
-/// That of each loaded object.
-fn sections() -> Vec<Section> {
-    let mut sections: Vec<Section> = Vec::new();
-    // SAFETY: `visit` gets the vector that it expects, which outlives the call.
-    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut sections).cast()) };
-    sections
+/// Finds that of each loaded object, as far as there is room; how many there are.
+fn find_sections(sections: &mut Vec<Section>) -> usize {
+    sections.clear();
+    let mut found = (sections, 0);
+    // SAFETY: `visit` gets the pair that it expects, which outlives the call.
+    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut found).cast()) };
+    found.1
 }
 
 /// Adds the section of one object, if it has a note.
 unsafe extern "C" fn visit(
     info: *mut libc::dl_phdr_info,
     _size: libc::size_t,
-    sections: *mut c_void,
+    found: *mut c_void,
 ) -> libc::c_int {
-    // SAFETY: `dl_iterate_phdr` passes a valid object, and `sections` a vector.
-    let (info, sections) = unsafe { (&*info, &mut *sections.cast::<Vec<Section>>()) };
+    // SAFETY: `dl_iterate_phdr` passes a valid object, and `find_sections` its pair.
+    let (info, (sections, found)) =
+        unsafe { (&*info, &mut *found.cast::<(&mut Vec<Section>, usize)>()) };
     // SAFETY: the headers are as many as the object says.
     let headers = unsafe { core::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum as usize) };
     for header in headers.iter().filter(|header| header.p_type == libc::PT_NOTE) {
@@ -93,7 +112,7 @@ unsafe extern "C" fn visit(
         // SAFETY: a note segment is mapped as a part of the object, `p_memsz` bytes of it.
         let notes =
             unsafe { core::slice::from_raw_parts(start as *const u8, header.p_memsz as usize) };
-        for section in sections_of(notes, start) {
+        for section in each_section_of(notes, start) {
             let inside = headers.iter().any(|load| {
                 let from = (info.dlpi_addr as usize).wrapping_add(load.p_vaddr as usize);
                 load.p_type == libc::PT_LOAD
@@ -105,7 +124,10 @@ unsafe extern "C" fn visit(
                 let loads = headers.iter().filter(|load| load.p_type == libc::PT_LOAD);
                 let in_file =
                     if info.dlpi_addr == 0 { 0 } else { loads.map(end).max().unwrap_or(0) };
-                sections.push(Section { sites: section, in_file: in_file as usize });
+                *found += 1;
+                if *found <= sections.capacity() {
+                    sections.push(Section { sites: section, in_file: in_file as usize });
+                }
             }
         }
     }
@@ -116,6 +138,10 @@ unsafe extern "C" fn visit(
 /// another process: any bytes are taken, and where a section lies is for the caller to check. Empty ones
 /// are left out.
 pub fn sections_of(notes: &[u8], base: usize) -> Vec<Range<usize>> {
+    each_section_of(notes, base).collect()
+}
+
+fn each_section_of(notes: &[u8], base: usize) -> impl Iterator<Item = Range<usize>> {
     let bounds = ours(notes, base, NOTE_TYPE).filter_map(|(desc, at)| {
         let start = at.wrapping_add_signed(word(desc, 0)? as isize);
         let stop = at.wrapping_add(4).wrapping_add_signed(word(desc, 4)? as isize);
@@ -124,7 +150,7 @@ pub fn sections_of(notes: &[u8], base: usize) -> Vec<Range<usize>> {
     let is_sound = |section: &Range<usize>| {
         section.start < section.end && section.start.is_multiple_of(align_of::<SiteRecord>())
     };
-    bounds.filter(is_sound).collect()
+    bounds.filter(is_sound)
 }
 
 /// The places of the [`SledTable`](layout::SledTable)s that they speak of, in the same way.

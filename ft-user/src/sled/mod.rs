@@ -150,11 +150,9 @@ pub(crate) fn find(_held: &Held<'_>) -> bool {
     if !WANTED.load(Relaxed) {
         return false;
     }
-    loader::without_unloading(|| {
-        let mut state = state();
-        state.find();
-        !state.entries.is_empty()
-    })
+    let mut state = state();
+    state.find();
+    !state.entries.is_empty()
 }
 
 /// Switches the sleds that are `asked` for, and new ones as `wanted` says.
@@ -166,29 +164,45 @@ pub(crate) fn apply(
     if !WANTED.load(Relaxed) {
         return Count::default();
     }
-    loader::without_unloading(|| apply_to_loaded(asked, wanted))
-}
-
-fn apply_to_loaded(asked: Option<(&str, bool)>, wanted: impl Fn(&str) -> Option<bool>) -> Count {
     let mut state = state();
-    state.find();
-    let (mut count, mut text) = (Count::default(), None);
-    for object in state.objects.iter_mut().filter(|object| object.is_loaded) {
-        let is_new = std::mem::take(&mut object.is_new);
-        for function in &object.functions {
-            let asked = asked.filter(|(glob, _)| glob::matches(glob, &function.name));
-            let ruled = || if is_new { wanted(&function.name) } else { None };
-            if let Some(on) = asked.map(|(_, on)| on).or_else(ruled) {
-                let of_function = function.switch(&mut text, on);
-                if asked.is_some() {
-                    count.switched.add(of_function);
-                }
-            }
-            count.all += function.sleds.len();
-            count.enabled += function.sleds.iter().filter(|sled| is_on(**sled)).count();
+    loop {
+        state.find();
+        let switched = loader::without_unloading(|| {
+            let is_all = state.changes == Some(loader::changes());
+            is_all.then(|| state.switch(asked, &wanted))
+        });
+        // Else objects have come or gone in between.
+        if let Some(count) = switched {
+            return count;
         }
     }
-    count
+}
+
+impl State {
+    /// Switches the sleds of loaded objects that are `asked` for, and new ones as `wanted` says.
+    fn switch(
+        &mut self,
+        asked: Option<(&str, bool)>,
+        wanted: impl Fn(&str) -> Option<bool>,
+    ) -> Count {
+        let (mut count, mut text) = (Count::default(), None);
+        for object in self.objects.iter_mut().filter(|object| object.is_loaded) {
+            let is_new = std::mem::take(&mut object.is_new);
+            for function in &object.functions {
+                let asked = asked.filter(|(glob, _)| glob::matches(glob, &function.name));
+                let ruled = || if is_new { wanted(&function.name) } else { None };
+                if let Some(on) = asked.map(|(_, on)| on).or_else(ruled) {
+                    let of_function = function.switch(&mut text, on);
+                    if asked.is_some() {
+                        count.switched.add(of_function);
+                    }
+                }
+                count.all += function.sleds.len();
+                count.enabled += function.sleds.iter().filter(|sled| is_on(**sled)).count();
+            }
+        }
+        count
+    }
 }
 
 /// Switches off all but those that `are_kept`. Called with the process lock held; allocates nothing.
@@ -229,10 +243,15 @@ impl Function {
 
 impl State {
     fn find(&mut self) {
-        let (loaded, changes) = loaded();
-        if self.changes == Some(changes) {
-            return;
+        // To list them allocates while the linker has its lock, for which an allocator may wait in another thread: only where there are
+        // others.
+        if self.changes != Some(loader::changes()) {
+            loader::without_unloading(|| self.find_anew());
         }
+    }
+
+    fn find_anew(&mut self) {
+        let (loaded, changes) = loaded();
         self.changes = Some(changes);
         for object in &mut self.objects {
             object.is_loaded = false;

@@ -17,7 +17,7 @@
 
 #define CHECK(condition) ((condition) ? (void)0 : (perror(#condition), _exit(1)))
 
-enum { FORKS = 20, KEYS = 40, ARENA = 64 << 20 };
+enum { FORKS = 20, KEYS = 40, ARENA = 512 << 20 };
 
 static volatile int over;
 
@@ -325,7 +325,7 @@ static void unloads(const char *library)
 {
 	start();
 	pthread_t thread = spawned(switches);
-	for (int n = 0; n < 300; n++) {
+	for (int n = 0; n < 100; n++) {
 		void *handle = dlopen(library, RTLD_NOW);
 		CHECK(handle && dlclose(handle) == 0);
 	}
