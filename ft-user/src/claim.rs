@@ -9,9 +9,8 @@
 //! destructor makes the C library allocate when it is registered, which an event inside of an
 //! allocator would not survive. To set a key does not allocate as long as it is among the first 32 of the
 //! process (glibc, `pthread_setspecific`), which one made at the start of a program is; of a later key, events of the allocator go to the
-//! shared ring. Keys are
-//! destroyed after thread-locals, so their destructors can still write events. A thread that ends by a bare `SYS_exit` runs no
-//! destructors: its ring is taken from it by a thread that finds no other.
+//! shared ring. Keys are destroyed after thread-locals, so their destructors can still write events. A thread that ends by a bare
+//! `SYS_exit` runs no destructors: its ring is taken from it by a thread that finds no other.
 
 use core::cell::Cell;
 use core::ptr::{self, NonNull};

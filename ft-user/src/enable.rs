@@ -164,7 +164,7 @@ fn apply(memfd: &Memfd, held: &Held<'_>, asked: Option<(&str, Wish)>) -> (Switch
         let is_on = |wish| wish != Wish::Off;
         let asked = asked.map(|(glob, wish)| (glob, is_on(wish)));
         let wanted = |name: &str| RULES.wanted(name, has_agent, held).map(is_on);
-        let sleds = crate::sled::apply(asked, wanted, held);
+        let sleds = crate::sled::apply(asked, wanted, &mut text, held);
         switched.add(sleds.switched);
         count.all += sleds.all;
         count.enabled += sleds.enabled;

@@ -159,6 +159,7 @@ pub(crate) fn find(_held: &Held<'_>) -> bool {
 pub(crate) fn apply(
     asked: Option<(&str, bool)>,
     wanted: impl Fn(&str) -> Option<bool>,
+    text: &mut Option<Text>,
     _held: &Held<'_>,
 ) -> Count {
     if !WANTED.load(Relaxed) {
@@ -169,7 +170,7 @@ pub(crate) fn apply(
         state.find();
         let switched = loader::without_unloading(|| {
             let is_all = state.changes == Some(loader::changes());
-            is_all.then(|| state.switch(asked, &wanted))
+            is_all.then(|| state.switch(asked, &wanted, text))
         });
         // Else objects have come or gone in between.
         if let Some(count) = switched {
@@ -184,15 +185,16 @@ impl State {
         &mut self,
         asked: Option<(&str, bool)>,
         wanted: impl Fn(&str) -> Option<bool>,
+        text: &mut Option<Text>,
     ) -> Count {
-        let (mut count, mut text) = (Count::default(), None);
+        let mut count = Count::default();
         for object in self.objects.iter_mut().filter(|object| object.is_loaded) {
             let is_new = std::mem::take(&mut object.is_new);
             for function in &object.functions {
                 let asked = asked.filter(|(glob, _)| glob::matches(glob, &function.name));
                 let ruled = || if is_new { wanted(&function.name) } else { None };
                 if let Some(on) = asked.map(|(_, on)| on).or_else(ruled) {
-                    let of_function = function.switch(&mut text, on);
+                    let of_function = function.switch(text, on);
                     if asked.is_some() {
                         count.switched.add(of_function);
                     }
