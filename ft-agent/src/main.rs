@@ -6,21 +6,28 @@ mod command;
 mod tests;
 
 use std::env;
+use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
-use ft_trace::{convert, dir};
+use ft_agent::control::registration;
+use ft_trace::{convert, dir, helper};
 
-/// What is said to this program when it is to be a worker that reads files of others.
-const NAMES: &str = "read-names";
+/// The first word of a helper's command, and what that does.
+type Help = (&'static str, fn() -> io::Result<()>);
+
+/// What this program does beside itself ([`helper`]).
+const HELPERS: [Help; 2] =
+    [(convert::READS_NAMES, convert::serve_names), (registration::RECEIVES, registration::serve)];
 
 fn main() -> ExitCode {
-    if env::args_os().nth(1).is_some_and(|first| first == NAMES) {
-        return if convert::serve_names().is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    let kind = env::args_os().nth(1).unwrap_or_default();
+    if let Some((_, help)) = HELPERS.iter().find(|(name, _)| kind == *name) {
+        return if help().is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
-    convert::start_workers_by(|| {
+    helper::start_by(|kind| {
         let mut command = Command::new("/proc/self/exe");
-        command.arg0("ft-agent").arg(NAMES).env_clear();
+        command.arg0("ft-agent").arg(kind).env_clear();
         command
     });
     ft_agent::signals::survive_file_size_limit();

@@ -80,6 +80,8 @@ pub mod dir;
 #[cfg(feature = "store")]
 pub mod foreign_file;
 #[cfg(feature = "store")]
+pub mod helper;
+#[cfg(feature = "store")]
 pub mod legible;
 #[cfg(feature = "store")]
 pub mod look;

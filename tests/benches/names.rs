@@ -7,22 +7,19 @@
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-use ft_trace::convert::{Addresses, serve_names, start_workers_by};
-use ft_trace::vdso;
-
-/// Says to this program that it is to read files.
-const WORKER: &str = "read-names";
+use ft_trace::convert::{Addresses, READS_NAMES, serve_names};
+use ft_trace::{helper, vdso};
 
 /// Turns of each.
 const ROUNDS: usize = 5;
 
 fn main() -> ExitCode {
-    if std::env::args().nth(1).is_some_and(|first| first == WORKER) {
+    if std::env::args().nth(1).is_some_and(|first| first == READS_NAMES) {
         return if serve_names().is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
-    start_workers_by(|| {
+    helper::start_by(|kind| {
         let mut command = Command::new("/proc/self/exe");
-        command.arg(WORKER).env_clear();
+        command.arg(kind).env_clear();
         command
     });
     let most = std::env::args().filter_map(|a| a.parse().ok()).next().unwrap_or(1_000_000);

@@ -41,6 +41,7 @@ pub(crate) struct Mounted {
 #[derive(Default)]
 struct State {
     is_silent: AtomicBool,
+    ignores_the_agent: AtomicBool,
     asked: AtomicUsize,
 }
 
@@ -77,6 +78,11 @@ impl Mounted {
         self.state.is_silent.store(true, SeqCst);
     }
 
+    /// The agent alone is not answered any more, and waits for ever.
+    pub(crate) fn ignore_the_agent(&self) {
+        self.state.ignores_the_agent.store(true, SeqCst);
+    }
+
     /// How often an agent has asked since.
     pub(crate) fn asked(&self) -> usize {
         self.state.asked.load(SeqCst)
@@ -108,6 +114,12 @@ fn attributes(node: u64, bytes: usize, user: u32) -> Vec<u8> {
     longs.chain(words.iter().flat_map(|n| n.to_ne_bytes())).collect()
 }
 
+/// Whether the program of this thread is the agent.
+fn is_the_agent(thread: u32) -> bool {
+    let program = fs::read_link(format!("/proc/{thread}/exe")).ok();
+    program == fs::canonicalize(ft_tests::agent()).ok()
+}
+
 fn serve(mut device: File, name: &str, content: &[u8], user: u32, state: &State) {
     let mut request = vec![0; REQUEST_BYTES];
     loop {
@@ -124,10 +136,12 @@ fn serve(mut device: File, name: &str, content: &[u8], user: u32, state: &State)
         }
         let size = if node == ROOT { 0 } else { content.len() };
         let answer = match kind {
+            _ if state.ignores_the_agent.load(SeqCst) && is_the_agent(thread) => {
+                state.asked.fetch_add(1, SeqCst);
+                continue;
+            }
             _ if state.is_silent.load(SeqCst) => {
-                let program = fs::read_link(format!("/proc/{thread}/exe")).ok();
-                let agent = fs::canonicalize(ft_tests::agent()).ok();
-                if program != agent {
+                if !is_the_agent(thread) {
                     continue;
                 }
                 // That is seen; it need not wait for ever.

@@ -248,7 +248,11 @@ impl Stage {
         self.path("trace").join("agent.sock")
     }
 
-    /// An honest program of a third user.
+    /// What an honest program of a third user says, which begins now, and ends.
+    pub(crate) fn newcomer(&self) -> String {
+        words_of(self.start_newcomer())
+    }
+
     fn start_newcomer(&self) -> Child {
         let mut program = Command::new(&self.program);
         // The folder is there: it ends as soon as it has done its part.

@@ -28,11 +28,6 @@ use ft_trace::spool::mapping::Mappings;
 /// Shown by: the tests beside each; `tests/hostile/`.
 const MAX_SOURCES: usize = 16 << 10;
 
-/// Clients that have not spoken yet, at most.
-///
-/// Limit: as `MAX_SOURCES`.
-const MAX_CLIENTS: usize = 1 << 10;
-
 /// For the collecting thread.
 #[derive(Debug)]
 pub enum Arrival {
@@ -58,8 +53,6 @@ pub struct Intake {
     collector: OnceLock<Bell>,
     /// One for each registration, until the process is not recorded any more.
     pub places: Places,
-    /// Clients that may be silent at once.
-    pub clients: usize,
     /// Looks at processes.
     pub looks: Looks,
     /// How often they are made.
@@ -73,14 +66,13 @@ pub struct Intake {
 impl Intake {
     /// For an agent that may open this many descriptors; looks take the blocking threads of this runtime.
     pub fn new(descriptors: usize, threads: Handle) -> Arc<Intake> {
-        // A client has two: connection and process. A source has three: memfd, process, and the memory of the
-        // process when sites are switched from outside. The rest is for files.
+        // A source has three: memfd, process, and the memory of the process when sites are switched from outside. The rest is for
+        // files, and for those that register just now.
         let sources = (descriptors / 8 * 5 / 3).clamp(1, MAX_SOURCES);
         Arc::new(Intake {
             queue: Mutex::default(),
             collector: OnceLock::new(),
             places: Places::new(sources),
-            clients: (descriptors / 16).clamp(4, MAX_CLIENTS),
             looks: Looks::new(threads),
             rates: Rates::default(),
             files: BuildIds::default(),

@@ -28,7 +28,7 @@ pub struct Peer {
     /// Its effective user when it connected.
     pub uid: u32,
     /// Holds it; `None` when it has ended, or is not known.
-    pidfd: Option<OwnedFd>,
+    pub(crate) pidfd: Option<OwnedFd>,
 }
 
 impl Peer {

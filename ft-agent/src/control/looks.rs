@@ -49,7 +49,12 @@ impl fmt::Debug for Looks {
 impl Looks {
     /// On the blocking threads of this runtime.
     pub(crate) fn new(threads: Handle) -> Looks {
-        let (places, permits) = (Shares::new(MAX_WAITING), Shares::new(PERMITS));
+        Looks::of(threads, MAX_WAITING)
+    }
+
+    /// The same, of which fewer can wait.
+    pub(super) fn of(threads: Handle, waiting: usize) -> Looks {
+        let (places, permits) = (Shares::new(waiting.min(MAX_WAITING)), Shares::new(PERMITS));
         let state = State { waiting: FairQueue::default(), places, permits };
         Looks { threads, state: Arc::new(Mutex::new(state)) }
     }

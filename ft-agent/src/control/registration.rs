@@ -1,237 +1,137 @@
 //! The registration socket.
 //!
 //! A process connects, sends one [`Hello`](ft_user::layout::Hello) with its memfd, waits for one
-//! [`Reply`](ft_user::layout::Reply) and closes. Each connection is a task. It checks who speaks (the kernel says so) and the
-//! form of the message; whoever gets the [`Registration`] checks the memfd and answers with [`Registration::accept`].
-//!
-//! Anybody may connect, as often as descriptors allow. So a connection that has not spoken needs a permit, of which each
-//! process and each user has a share; who has no more of them loses the oldest. An honest client speaks at once: it needs
-//! no permit. One that has said nothing for long ([`PATIENCE`]) is sent away. A process that is registered holds a place
-//! until it is not recorded any more.
+//! [`Reply`](ft_user::layout::Reply) and closes. The [`reception`], a process of its own, hears it, and checks who speaks (the
+//! kernel says so) and the form of the message; here the process is looked at. Whoever gets the [`Registration`] checks the memfd
+//! and answers with [`Registration::accept`]. A process that is registered holds a place until it is not recorded any more.
 
+mod listen;
 mod message;
+mod packet;
+mod reception;
 mod silent;
 mod turns;
 
-use std::collections::hash_map::RandomState;
-use std::fs;
-use std::hash::{BuildHasher, Hasher};
 use std::io;
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ft_user::layout::NO_ANSWER;
-use rustix::fs::{Mode, chmod};
-use rustix::io::Errno;
-use rustix::net::{
-    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen,
-    socket_with,
-};
+use rustix::net::{AddressFamily, Shutdown, SocketFlags, SocketType, shutdown, socketpair};
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{oneshot, watch};
-use tokio::task::{JoinSet, yield_now};
-use tokio::time::sleep;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
 
 use super::watched;
 use crate::collect::arrivals::{Arrival, Intake};
 use crate::collect::inspect::{Found, Inspected};
 use crate::collect::peer::Peer;
 use crate::collect::shares::Place;
+use ft_trace::helper::Helper;
 use ft_trace::spool::frame::Refused;
-use message::hello;
+pub use listen::{inode, listener};
 pub use message::{Door, Registration, Rejection, reply};
-use silent::Silent;
+use packet::{Hello, Told};
 use turns::Turns;
 
-/// How long a client may stay silent: it may be preempted before it speaks.
-const PATIENCE: Duration = Duration::from_secs(2);
-
-/// Clients that wait in the kernel's queue; whoever comes when it is full goes on untraced. The kernel takes
-/// 4096 at most (`net.core.somaxconn`).
-const BACKLOG: i32 = 4096;
-
-/// How often it is tried to take the name of a socket that was left, while others do so, too.
-const TRIES: usize = 16;
-
-/// Connections that are accepted in one turn.
-///
-/// Limit: as `LOOKS_AT_ONCE` of `looks.rs`.
-const ACCEPTED_AT_ONCE: usize = 128;
+/// The kind of a helper that does nothing but [`serve`].
+pub const RECEIVES: &str = "receive-registrations";
 
 /// How long the first look at a process may delay its registration, of the half second that it waits at least.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// How long to wait for a descriptor when there is none left.
-const NO_DESCRIPTOR: Duration = Duration::from_millis(20);
+/// How long the reception may take to end. It takes no longer, unless the machine is very busy or somebody keeps it.
+const ENDS_WITHIN: Duration = Duration::from_secs(5);
 
-/// Makes a listening socket at `path`, for every user. A socket that nobody listens to any more is
-/// replaced. It has its name only once it listens: no other agent takes it for one that was left.
+/// The whole life of a reception, whose standard input is the socket of its agent.
 ///
 /// # Errors
 ///
-/// `AddrInUse` when another agent listens there, `InvalidInput` when the path is too long, 100 bytes or more
-/// (unix(7)); else what the kernel says.
-pub fn listener(path: &Path) -> io::Result<OwnedFd> {
-    let new = path.with_file_name(format!(".{:016x}", RandomState::new().build_hasher().finish()));
-    let socket = unconnected()?;
-    bind(&socket, &address(&new)?)?;
-    // Recording a process of another user is the point; what it passes is not trusted anyway.
-    let ready = chmod(&new, Mode::from_bits_retain(0o666)).and_then(|()| listen(&socket, BACKLOG));
-    let named = ready.map_err(io::Error::from).and_then(|()| name(&new, path));
-    // Its other name stays.
-    let _ = fs::remove_file(&new);
-    named.map(|()| socket)
+/// When the kernel gives no descriptors.
+pub fn serve() -> io::Result<()> {
+    // Nobody asks how its children ended.
+    crate::inherited::ignore(libc::SIGCHLD);
+    let _ = rustix::thread::set_name(c"ft-reception");
+    reception::receive(io::stdin().as_fd().try_clone_to_owned()?)
 }
 
-/// Gives a socket that listens its name, unless another one that listens has it.
-fn name(new: &Path, path: &Path) -> io::Result<()> {
-    let address = address(path)?;
-    for _ in 0..TRIES {
-        match fs::hard_link(new, path) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            named => return named,
-        }
-        let found = inode(path);
-        match connect(&unconnected()?, &address) {
-            Err(Errno::CONNREFUSED) => {}
-            Err(Errno::NOENT) => continue,
-            _ => break,
-        }
-        // Since then another agent may have replaced it: what that has put there is put back.
-        let aside = new.with_extension("old");
-        if fs::rename(path, &aside).is_ok() {
-            if inode(&aside) != found {
-                let _ = fs::hard_link(&aside, path);
-            }
-            let _ = fs::remove_file(&aside);
-        }
-    }
-    Err(io::ErrorKind::AddrInUse.into())
-}
-
-/// What tells a file from others of its file system, while it is there.
-pub fn inode(path: &Path) -> Option<u64> {
-    Some(fs::symlink_metadata(path).ok()?.ino())
-}
-
-fn address(path: &Path) -> io::Result<SocketAddrUnix> {
-    SocketAddrUnix::new(path).map_err(|_| io::ErrorKind::InvalidInput.into())
-}
-
-fn unconnected() -> Result<OwnedFd, Errno> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
-}
-
-/// The tasks that serve the sockets; dropped, it ends them at once.
+/// The reception of a recording, and the task that goes on with what it tells; dropped, it ends them.
 #[derive(Debug)]
 pub struct Server {
     over: watch::Sender<()>,
-    accepting: JoinSet<()>,
+    reception: OwnedFd,
+    registering: JoinSet<()>,
+    _process: Option<Helper>,
 }
 
 impl Server {
-    /// Serves `listeners`, and hands over who registers. To be called within [`run`](super::run).
+    /// Serves `listeners`, and hands over who registers. To be called within [`run`](super::run). Where no
+    /// [`helper`](ft_trace::helper) can be started, a thread of this process is the reception, which is good for tests.
     ///
     /// # Errors
     ///
-    /// When the kernel cannot watch them.
+    /// When the kernel gives no process or descriptors.
     pub fn new(listeners: Vec<(OwnedFd, Door)>, intake: Arc<Intake>) -> io::Result<Server> {
-        let desk = Arc::new(Desk::new(intake));
-        let (over, is_over) = watch::channel(());
-        let mut accepting = JoinSet::new();
-        for (listener, door) in listeners {
-            let listener = watched(listener)?;
-            accepting.spawn(accept(listener, door, desk.clone(), is_over.clone()));
+        let pair =
+            || socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
+        let (reception, theirs) = pair()?;
+        packet::send_listeners(&reception, &listeners)?;
+        let for_thread = theirs.try_clone()?;
+        let process = Helper::start(RECEIVES, theirs)?;
+        if process.is_none() {
+            crate::threads::spawn("ft-reception", move || {
+                // Its end is seen.
+                let _ = reception::receive(for_thread);
+            })?;
         }
-        Ok(Server { over, accepting })
+        let told = watched(reception.try_clone()?)?;
+        let desk = Arc::new(Desk { intake, turns: Turns::default() });
+        let (over, is_over) = watch::channel(());
+        let mut registering = JoinSet::new();
+        registering.spawn(register_all(told, desk, is_over));
+        Ok(Server { over, reception, registering, _process: process })
     }
 
     /// Ends it. Who has sent its message by now is served: processes that ended just before the recording did.
-    pub async fn finish(self) {
+    pub async fn finish(mut self) {
         drop(self.over);
-        self.accepting.join_all().await;
+        // It may have ended.
+        let _ = shutdown(&self.reception, Shutdown::Write);
+        let all = async { while self.registering.join_next().await.is_some() {} };
+        let _ = timeout(ENDS_WITHIN, all).await;
     }
 }
 
-/// Serves those who connect to a socket, until it is over.
-async fn accept(
-    listener: AsyncFd<OwnedFd>,
-    door: Door,
-    desk: Arc<Desk>,
-    mut over: watch::Receiver<()>,
-) {
+/// Registers who is told of by the reception, until that ends.
+async fn register_all(reception: AsyncFd<OwnedFd>, desk: Arc<Desk>, over: watch::Receiver<()>) {
     let mut clients = JoinSet::new();
-    let serve = {
-        let over = over.clone();
-        move |clients: &mut JoinSet<()>, client| {
-            clients.spawn(desk.clone().serve(client, over.clone()));
-        }
-    };
     loop {
         tokio::select! {
-            _ = over.changed() => break,
             Some(_) = clients.join_next() => {}
-            ready = listener.readable() => {
+            ready = reception.readable() => {
                 let Ok(mut ready) = ready else { break };
-                // Not without end: who has spoken must not wait for those that come.
-                for _ in 0..ACCEPTED_AT_ONCE {
-                    match Client::accept(listener.get_ref(), door) {
-                        Ok(client) => serve(&mut clients, client),
-                        Err(Errno::WOULDBLOCK) => {
-                            ready.clear_ready();
-                            break;
-                        }
-                        Err(_) => {
-                            sleep(NO_DESCRIPTOR).await;
-                            break;
-                        }
+                match packet::receive(reception.get_ref()) {
+                    Ok(Some(told)) => {
+                        clients.spawn(desk.clone().serve(told, over.clone()));
                     }
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => ready.clear_ready(),
+                    Ok(None) | Err(_) => break,
                 }
-                yield_now().await;
             }
         }
     }
-    // As many as the kernel's queue can hold; who comes later comes too late.
-    for _ in 0..=BACKLOG {
-        let Ok(client) = Client::accept(listener.get_ref(), door) else { break };
-        serve(&mut clients, client);
+    if over.has_changed().is_ok() {
+        desk.intake.refusals.add("reception", 0, || Refused {
+            reason: "the process that hears registrations has ended; no program that began \
+                     afterwards could register"
+                .into(),
+            count: 1,
+            ..Refused::default()
+        });
     }
     clients.join_all().await;
-}
-
-struct Client {
-    connection: OwnedFd,
-    door: Door,
-    peer: Peer,
-}
-
-impl Client {
-    /// The next that waits.
-    fn accept(listener: &OwnedFd, door: Door) -> Result<Client, Errno> {
-        loop {
-            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-            let connection = accept_with(listener, flags)?;
-            // Without the means to say who it is, it is left to itself.
-            if let Ok(peer) = Peer::of(&connection) {
-                return Ok(Client { connection, door, peer });
-            }
-        }
-    }
-}
-
-/// A message, the end of the connection, or why there is neither.
-type Heard = Result<Option<(OwnedFd, u32)>, Rejection>;
-
-/// What there is to read now; `None` when there is nothing yet.
-fn heard(connection: &OwnedFd) -> Option<Heard> {
-    match hello(connection) {
-        Err(Rejection::Broken(e)) if e.kind() == io::ErrorKind::WouldBlock => None,
-        heard => Some(heard),
-    }
 }
 
 /// A registration, until it is handed over: by who has looked at the process, or by who waited for that long
@@ -247,82 +147,33 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the connections share.
+/// What registrations share.
 struct Desk {
     intake: Arc<Intake>,
-    silent: Silent,
     turns: Turns,
 }
 
 impl Desk {
-    fn new(intake: Arc<Intake>) -> Desk {
-        let silent = Silent::new(intake.clients);
-        Desk { intake, silent, turns: Turns::default() }
-    }
-
-    /// Hears a client, and registers it. One that hangs up without a message is forgotten: another agent looks so whether
-    /// somebody listens here.
-    async fn serve(self: Arc<Desk>, client: Client, mut over: watch::Receiver<()>) {
-        let Client { connection, door, peer } = client;
-        let (connection, heard) = match heard(&connection) {
-            Some(heard) => (connection, heard),
-            None => match self.wait(connection, &peer, &mut over).await {
-                Ok(spoken) => spoken,
-                Err(rejection) => return self.reject(&peer, &rejection),
-            },
-        };
-        match heard {
+    /// Registers a client, or counts why not.
+    async fn serve(self: Arc<Desk>, told: Told, over: watch::Receiver<()>) {
+        let Told { door, peer, what } = told;
+        match what {
             Err(rejection) => self.reject(&peer, &rejection),
-            Ok(None) => {}
-            Ok(Some(_)) if peer.pid <= 0 => self.reject(&peer, &Rejection::Unidentified),
-            Ok(Some((memfd, flags))) => match self.intake.places.take(peer.uid, peer.is_first()) {
+            Ok(_) if peer.pid <= 0 => self.reject(&peer, &Rejection::Unidentified),
+            Ok(hello) => match self.intake.places.take(peer.uid, peer.is_first()) {
                 None => self.reject(&peer, &Rejection::Full),
-                Some(place) => {
-                    let client = Client { connection, door, peer };
-                    self.register(client, memfd, flags, place, over).await;
-                }
+                Some(place) => self.register(door, peer, hello, place, over).await,
             },
         }
-    }
-
-    /// Waits for the message of a client.
-    async fn wait(
-        &self,
-        connection: OwnedFd,
-        peer: &Peer,
-        over: &mut watch::Receiver<()>,
-    ) -> Result<(OwnedFd, Heard), Rejection> {
-        let mut permit = self.silent.permit(peer).ok_or(Rejection::Crowded)?;
-        let connection = watched(connection).map_err(Rejection::Broken)?;
-        let patience = sleep(PATIENCE);
-        tokio::pin!(patience);
-        let why = loop {
-            tokio::select! {
-                ready = connection.readable() => {
-                    let mut ready = ready.map_err(Rejection::Broken)?;
-                    match heard(connection.get_ref()) {
-                        None => ready.clear_ready(),
-                        Some(heard) => return Ok((connection.into_inner(), heard)),
-                    }
-                }
-                _ = &mut permit.dismissed => break Err(Rejection::Crowded),
-                // Silence is no fault any more.
-                _ = over.changed() => break Ok(None),
-                () = &mut patience => break Err(Rejection::Silent),
-            }
-        };
-        // It may have spoken a moment ago.
-        let heard = heard(connection.get_ref()).unwrap_or(why);
-        Ok((connection.into_inner(), heard))
     }
 
     /// Finds out who it is, and looks at it before it is handed over: a process that ends soon may be gone
     /// afterwards.
     async fn register(
         &self,
-        Client { connection, door, peer }: Client,
-        memfd: OwnedFd,
-        flags: u32,
+        door: Door,
+        peer: Peer,
+        Hello { memfd, connection, flags }: Hello,
         place: Place,
         mut over: watch::Receiver<()>,
     ) {

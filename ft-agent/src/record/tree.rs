@@ -13,7 +13,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ft_trace::convert::beside_workers;
+use ft_trace::helper;
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, getpid, kill_process, pidfd_open, pidfd_send_signal,
     set_child_subreaper, waitpid,
@@ -149,11 +149,11 @@ impl Of {
                 Pid::from_raw(info.si_pid())
             }
         };
-        beside_workers(|workers| {
+        helper::beside(|helpers| {
             while let Some(pid) = next() {
                 let number = pid.as_raw_nonzero().get();
                 let is_others = number == self.command
-                    || workers.contains(&number.unsigned_abs())
+                    || helpers.contains(&number.unsigned_abs())
                     || self.before.iter().any(|(before, _)| *before == number);
                 if is_others || waitpid(Some(pid), WaitOptions::NOHANG).is_err() {
                     return false;
@@ -164,14 +164,13 @@ impl Of {
     }
 
     fn look(&self, signal: Option<Signal>, lives: bool, told: &mut HashSet<Key>) -> Look {
-        // For a worker somebody else waits, too; none ends and is waited for in this time.
-        let mut found = beside_workers(|workers| {
-            let is_its = |member: &Member| {
-                !self.before.contains(&member.key())
-                    && !workers.contains(&member.pid.unsigned_abs())
-            };
-            let mut found = below(&[own()], Member::all());
-            found.retain(is_its);
+        // For a helper somebody else waits, too; none ends and is waited for in this time.
+        let mut found = helper::beside(|helpers| {
+            // What a helper has started is not the command's either.
+            let all = Member::all();
+            let others = |member: &Member| !helpers.contains(&member.pid.unsigned_abs());
+            let mut found = below(&[own()], all.into_iter().filter(others).collect());
+            found.retain(|member| !self.before.contains(&member.key()));
             for member in found.iter().filter(|m| m.is_over && m.pid != self.command) {
                 // Those of another parent are refused.
                 let pid = Pid::from_raw(member.pid);

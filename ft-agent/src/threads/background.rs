@@ -10,7 +10,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use ft_trace::convert::beside_workers;
+use ft_trace::helper;
 use rustix::process::{Pid, getpriority_process, setpriority_process};
 use rustix::thread::gettid;
 
@@ -75,9 +75,9 @@ impl<T: Send + 'static> Background<T> {
         let mut priority = lock(&self.priority);
         if let (Priority::Low(thread), Ok(nice)) = (*priority, getpriority_process(None)) {
             raise(thread, nice);
-            beside_workers(|workers| {
-                let workers = workers.iter().filter_map(|&worker| Pid::from_raw(worker as i32));
-                workers.for_each(|worker| raise(worker, nice));
+            helper::beside(|helpers| {
+                let helpers = helpers.iter().filter_map(|&helper| Pid::from_raw(helper as i32));
+                helpers.for_each(|helper| raise(helper, nice));
             });
         }
         *priority = Priority::Settled;

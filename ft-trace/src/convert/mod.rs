@@ -53,7 +53,7 @@ use ledger::Ledger;
 pub use names::Addresses;
 #[cfg(fuzzing)]
 pub use names::ask_for_everything;
-pub use names::{beside_workers, serve as serve_names, start_workers_by};
+pub use names::{READS_NAMES, serve as serve_names};
 use registry::Registry;
 pub(crate) use threads::Threads;
 use unwind::Rules;

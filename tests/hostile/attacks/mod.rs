@@ -12,6 +12,7 @@ mod fuse;
 mod half_closed;
 mod huge_pages;
 mod large;
+mod lingering;
 mod losses;
 mod mapped_files;
 mod messages;
@@ -69,6 +70,7 @@ pub(crate) const WITH_KERNEL: &[&Attack] = &[
     &elsewhere::ATTACK,
     &compiled::ATTACK,
     &fuse::ATTACK,
+    &lingering::ATTACK,
     &opened::ATTACK,
     &threads::ATTACK,
     &unborn::ATTACK,

@@ -1,14 +1,12 @@
 //! What is said at the registration socket: who asks to be recorded and with what, and the answer, or why there is none.
 
-use std::io::{self, IoSliceMut};
-use std::mem::{MaybeUninit, size_of};
+use std::io;
+use std::mem::size_of;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use ft_user::layout::{Hello, MAGIC, MAX_REPLY_BYTES, Reply, VERSION};
-use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendFlags, recvmsg, send,
-};
+use ft_user::layout::{MAGIC, MAX_REPLY_BYTES, Reply, VERSION};
+use rustix::net::{SendFlags, send};
 
 use crate::collect::discover::Identity;
 use crate::collect::inspect::{Found, Inspected};
@@ -31,7 +29,7 @@ pub struct Registration {
     pub identity: Identity,
     /// Where it has registered.
     pub door: Door,
-    /// What it passed; not checked yet.
+    /// What it passed: it has seals, and no more is known.
     pub memfd: OwnedFd,
     /// It waits for an answer, half a second or more; a forked child does not.
     pub waits: bool,
@@ -86,9 +84,12 @@ pub enum Rejection {
          (`ulimit -n`), or record fewer processes"
     )]
     Full,
-    /// Not a [`Hello`] with one descriptor.
+    /// Not a [`Hello`](ft_user::layout::Hello) with one descriptor.
     #[error("it sent something that is no registration")]
     Rubbish,
+    /// A descriptor of something else, or one that was opened as a mere name (`O_PATH`).
+    #[error("what it passed is no memfd")]
+    NoMemfd,
     /// Another version of the layout.
     #[error("it speaks version {0}, this agent {VERSION}: build both from one release")]
     Version(u32),
@@ -110,45 +111,10 @@ impl Rejection {
             Rejection::Crowded => "crowded",
             Rejection::Full => "full",
             Rejection::Rubbish => "rubbish",
+            Rejection::NoMemfd => "no memfd",
             Rejection::Version(_) => "version",
             Rejection::Unidentified => "unidentified",
             Rejection::Broken(_) => "broken",
         }
-    }
-}
-
-/// Descriptor and flags of a well-formed [`Hello`]; `None` at the end of the connection.
-pub(super) fn hello(connection: &OwnedFd) -> Result<Option<(OwnedFd, u32)>, Rejection> {
-    let mut bytes = [0u8; size_of::<Hello>() + 1];
-    // Room for one descriptor (alignment may leave room for two); the kernel closes the rest, and says so.
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-    let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
-    let message = recvmsg(connection, &mut [IoSliceMut::new(&mut bytes)], &mut ancillary, flags)
-        .map_err(|e| Rejection::Broken(e.into()))?;
-    if message.bytes == 0 {
-        return Ok(None);
-    }
-    // Every descriptor that came is closed unless it is returned.
-    let mut descriptors: Vec<OwnedFd> = ancillary
-        .drain()
-        .flat_map(|m| match m {
-            RecvAncillaryMessage::ScmRights(fds) => fds.collect(),
-            _ => Vec::new(),
-        })
-        .collect();
-    let whole = message.bytes == size_of::<Hello>()
-        && !message.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC);
-    if !whole || bytes[..8] != MAGIC.to_ne_bytes() {
-        return Err(Rejection::Rubbish);
-    }
-    let field = |at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
-    let (version, flags) = (field(8), field(12));
-    if version != VERSION {
-        return Err(Rejection::Version(version));
-    }
-    match (descriptors.pop(), descriptors.is_empty()) {
-        (Some(memfd), true) => Ok(Some((memfd, flags))),
-        _ => Err(Rejection::Rubbish),
     }
 }

@@ -1,14 +1,22 @@
 //! The server against clients of every kind.
 
-use std::io::IoSlice;
+use std::fs;
+use std::io::{IoSlice, Write};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd};
-use std::path::PathBuf;
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::BorrowedFd;
+use std::path::{Path, PathBuf};
 
 use ft_user::layout::{MAGIC, MAX_REPLY_BYTES, Reply, VERSION};
-use rustix::net::{RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, recv, sendmsg};
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::net::sockopt::set_socket_linger;
+use rustix::net::{
+    RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, accept, bind,
+    connect, recv, sendmsg, socket_with,
+};
 
 use super::super::{handle, run};
+use super::listen::{address, unconnected};
 use super::silent::MAX_OF_PROCESS;
 use super::*;
 use crate::threads::Bell;
@@ -26,7 +34,8 @@ struct Fixture {
     path: PathBuf,
     intake: Arc<Intake>,
     /// Dropped, it ends the server.
-    _over: oneshot::Sender<()>,
+    over: oneshot::Sender<()>,
+    serving: std::thread::JoinHandle<()>,
 }
 
 impl Fixture {
@@ -35,11 +44,17 @@ impl Fixture {
     }
 
     fn with(intake: Arc<Intake>) -> Fixture {
+        Fixture::visited_before(intake, |_| ())
+    }
+
+    /// Clients come before anybody is there to hear them.
+    fn visited_before(intake: Arc<Intake>, visit: impl FnOnce(&Path)) -> Fixture {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("agent.sock");
         // Who waits here looks every 10 ms.
         intake.wake(Bell::new().unwrap());
         let listener = listener(&path).unwrap();
+        visit(&path);
         let (over, is_over) = oneshot::channel();
         let serving = intake.clone();
         let serve = async {
@@ -47,8 +62,14 @@ impl Fixture {
             let _ = is_over.await;
             server.finish().await;
         };
-        std::thread::spawn(|| run(serve).unwrap());
-        Fixture { _dir: dir, path, intake, _over: over }
+        let serving = std::thread::spawn(|| run(serve).unwrap());
+        Fixture { _dir: dir, path, intake, over, serving }
+    }
+
+    /// Ends the server, and waits for it.
+    fn finish(self) {
+        drop(self.over);
+        self.serving.join().unwrap();
     }
 
     fn connect(&self) -> OwnedFd {
@@ -104,8 +125,11 @@ fn is_closed(client: &OwnedFd) -> bool {
 }
 
 fn send_hello(client: &OwnedFd) {
-    let file = tempfile::tempfile().unwrap();
-    send_with(client, &message(MAGIC, VERSION), &[file.as_fd()]);
+    send_with(client, &message(MAGIC, VERSION), &[memfd().as_fd()]);
+}
+
+fn memfd() -> OwnedFd {
+    memfd_create("of a test", MemfdFlags::CLOEXEC).unwrap()
 }
 
 fn message(magic: u64, version: u32) -> Vec<u8> {
@@ -116,7 +140,7 @@ fn message(magic: u64, version: u32) -> Vec<u8> {
 }
 
 fn send_with(socket: &OwnedFd, bytes: &[u8], fds: &[BorrowedFd<'_>]) {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(12))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     if !fds.is_empty() {
         assert!(ancillary.push(SendAncillaryMessage::ScmRights(fds)));
@@ -159,8 +183,8 @@ fn who_has_spoken_before_the_end_is_served() {
 #[test]
 fn rubbish_is_sent_away() {
     let f = Fixture::new();
-    let file = tempfile::tempfile().unwrap();
-    let fd = file.as_fd();
+    let (memfd, file) = (memfd(), tempfile::tempfile().unwrap());
+    let fd = memfd.as_fd();
     let rubbish = Rejection::Rubbish.to_string();
     let check = |bytes: &[u8], fds: &[BorrowedFd<'_>], expected: &str| {
         let client = f.connect();
@@ -179,6 +203,7 @@ fn rubbish_is_sent_away() {
     check(&message(!MAGIC, VERSION), &[fd], &rubbish);
     check(&good, &[], &rubbish);
     check(&good, &[fd, fd], &rubbish);
+    check(&good, &[file.as_fd()], &Rejection::NoMemfd.to_string());
     check(&message(MAGIC, 77), &[fd], &Rejection::Version(77).to_string());
 }
 
@@ -217,6 +242,59 @@ fn a_message_without_end_of_descriptors_leaves_none_open() {
     (0..20).for_each(|_| check(253));
     // Other tests of this process open some, too, but not as many.
     assert!(descriptors() < before + 1000);
+}
+
+/// A connection whose end nobody reads: it lingers for an hour when it is closed.
+fn lingering() -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut one = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (other, _) = listener.accept().unwrap();
+    set_socket_linger(&one, Some(Duration::from_secs(3600))).unwrap();
+    one.set_nonblocking(true).unwrap();
+    while one.write(&[0; 1 << 16]).is_ok() {}
+    (one, other)
+}
+
+/// Alone, behind a good message, more than there is room for, and in a connection that was closed.
+#[test]
+fn descriptors_that_take_for_ever_to_be_closed_keep_nobody_waiting() {
+    let (mut unread, mut clients) = (Vec::new(), Vec::new());
+    let mut send = |client: &OwnedFd, count: usize| {
+        let (sent, others): (Vec<_>, Vec<_>) = (0..count).map(|_| lingering()).unzip();
+        let fds: Vec<_> = sent.iter().map(AsFd::as_fd).collect();
+        send_with(client, &message(MAGIC, VERSION), &fds);
+        unread.extend(others);
+    };
+    let f = Fixture::visited_before(intake(1 << 16), |path| {
+        let [alone, behind, many, closed] = std::array::from_fn(|_| client(path));
+        send(&alone, 1);
+        send_hello(&behind);
+        send(&behind, 1);
+        send(&many, 12);
+        send(&closed, 1);
+        clients.extend([alone, behind, many]);
+    });
+    for _ in 0..3 {
+        f.register();
+    }
+    f.finish();
+}
+
+#[test]
+fn nothing_comes_by_a_connection_that_was_heard() {
+    let f = Fixture::new();
+    let (client, registration) = f.register();
+    let sent = sendmsg(
+        &client,
+        &[IoSlice::new(b"more")],
+        &mut SendAncillaryBuffer::default(),
+        SendFlags::NOSIGNAL,
+    );
+    assert_eq!(sent, Err(rustix::io::Errno::PIPE));
+    let mut rest = [0; 1];
+    assert_eq!(recv(&registration.connection, &mut rest, RecvFlags::DONTWAIT).unwrap().0, 0);
+    registration.accept(&[]).unwrap();
+    assert_eq!(recv(&client, &mut [0; 99], RecvFlags::empty()).unwrap().0, size_of::<Reply>());
 }
 
 #[test]
@@ -316,7 +394,7 @@ fn of_two_that_come_at_once_one_has_the_socket() {
         let listening: Vec<OwnedFd> = [one, other].into_iter().flatten().collect();
         assert_eq!(listening.len(), 1);
         let _client = client(&path);
-        assert!(Client::accept(&listening[0], Door::Default).is_ok());
+        assert!(accept(&listening[0]).is_ok());
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
         fs::remove_file(&path).unwrap();
     }

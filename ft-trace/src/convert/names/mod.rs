@@ -23,19 +23,19 @@ mod unwinding;
 mod wire;
 mod worker;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
-use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, socketpair};
 
 use crate::foreign_file::FileKey;
+use crate::helper::Helper;
 use crate::ids::{Name, Pid};
 use crate::look;
 use crate::mounts::{Mounts, View};
@@ -115,14 +115,8 @@ const _: () = assert!(MAX_SYMBOLS * size_of::<Symbol>() == 160 << 20);
 /// Limit: as `FILE_CPU`.
 const MAX_NAMES_BYTES: usize = 64 << 20;
 
-static START: OnceLock<fn() -> Command> = OnceLock::new();
-
-/// Says how a worker is started: by a command whose process does nothing but [`serve`], without an environment. Without it,
-/// conversions of this process look up no names in files.
-pub fn start_workers_by(command: fn() -> Command) {
-    // The first one counts.
-    let _ = START.set(command);
-}
+/// The kind of a helper that does nothing but [`serve`]. Where none can be started, conversions look up no names in files.
+pub const READS_NAMES: &str = "read-names";
 
 /// What a file says about an address; empty and 0 where it says nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -445,18 +439,10 @@ impl Reader {
     }
 }
 
-/// Numbers of the workers: children of this process, for which nobody else may wait.
-static WORKERS: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
-
-/// Does what concerns children of this process, of which some are workers, by their numbers; none begins meanwhile.
-pub fn beside_workers<T>(act: impl FnOnce(&BTreeSet<u32>) -> T) -> T {
-    act(&WORKERS.lock().unwrap_or_else(PoisonError::into_inner))
-}
-
 /// The process that reads the files of a user.
 struct Worker {
     socket: OwnedFd,
-    process: Child,
+    process: Helper,
     /// CPU time at which it has taken too long.
     ends_at: Duration,
     /// The same on the clock.
@@ -466,14 +452,11 @@ struct Worker {
 impl Worker {
     /// `None` where nobody has said how.
     fn start() -> io::Result<Option<Worker>> {
-        let Some(command) = START.get() else { return Ok(None) };
         let (socket, theirs) = pair()?;
-        let mut command = command();
-        command.stdin(theirs).stdout(Stdio::null()).stderr(Stdio::null());
-        let mut workers = WORKERS.lock().unwrap_or_else(PoisonError::into_inner);
-        let process = command.current_dir("/").spawn()?;
-        workers.insert(process.id());
-        Ok(Some(Worker { socket, process, ends_at: Duration::ZERO, ends_by: Instant::now() }))
+        let process = Helper::start(READS_NAMES, theirs)?;
+        let new =
+            |process| Worker { socket, process, ends_at: Duration::ZERO, ends_by: Instant::now() };
+        Ok(process.map(new))
     }
 
     /// Whether it has not ended, nor said anything that nobody has asked for.
@@ -538,7 +521,7 @@ impl Worker {
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: both point to what is written.
         let is_read = unsafe {
-            libc::clock_getcpuclockid(self.process.id() as i32, &raw mut clock) == 0
+            libc::clock_getcpuclockid(self.process.0.id() as i32, &raw mut clock) == 0
                 && libc::clock_gettime(clock, &raw mut time) == 0
         };
         match is_read {
@@ -551,15 +534,14 @@ impl Worker {
 impl Drop for Worker {
     fn drop(&mut self) {
         // It may have ended.
-        let _ = self.process.kill();
+        let _ = self.process.0.kill();
         // One that waits for a file system that does not answer does not end by that, and is left.
         let mut looks = 0..ENDS_WITHIN_MS;
-        while let Ok(None) = self.process.try_wait()
+        while let Ok(None) = self.process.0.try_wait()
             && looks.next().is_some()
         {
             std::thread::sleep(Duration::from_millis(1));
         }
-        WORKERS.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.process.id());
     }
 }
 

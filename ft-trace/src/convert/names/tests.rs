@@ -1,10 +1,13 @@
 use std::os::unix::fs::PermissionsExt as _;
 
+use std::process::Command;
+
 use super::*;
 use crate::build_id;
 use crate::convert::synthetic;
 use crate::convert::synthetic::program::{CODE, deep, exploding, named};
 use crate::foreign_file::ForeignFile;
+use crate::helper;
 use crate::vdso;
 
 fn own() -> Pid {
@@ -20,7 +23,7 @@ const WORKER: &str = "FT_TEST_READS_NAMES";
 
 /// Workers are this program, which runs one test.
 fn start_workers() {
-    start_workers_by(|| {
+    helper::start_by(|_| {
         let mut command = Command::new("/proc/self/exe");
         command.args(["--exact", "convert::names::tests::the_life_of_a_worker"]).env(WORKER, "");
         command
@@ -171,7 +174,8 @@ fn a_worker_that_fails_costs_a_file_its_names() {
         // Somebody who is there, and says nothing itself.
         let process = Command::new("sleep").arg("1000").spawn().unwrap();
         let ends_by = Instant::now() + FILE_TIME;
-        let worker = Worker { socket, process, ends_at: FILE_CPU, ends_by };
+        let worker =
+            Worker { socket, process: helper::Helper(process), ends_at: FILE_CPU, ends_by };
         let mut user = Reader { worker: Some(worker) };
         let thread = std::thread::spawn(move || {
             wire::receive(&theirs).unwrap();
@@ -229,7 +233,7 @@ fn a_worker_may_be_killed_at_any_moment() {
         let (answers, warnings) = std::thread::scope(|scope| {
             scope.spawn(|| {
                 std::thread::sleep(last * *moment / MOMENTS);
-                beside_workers(|workers| {
+                helper::beside(|workers| {
                     for worker in workers {
                         let pid = rustix::process::Pid::from_raw(*worker as i32).unwrap();
                         let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
@@ -375,7 +379,7 @@ fn a_worker_has_no_rights() {
     assert!(!found[0].symbols.is_empty());
     let workers = names.readers.values().filter_map(|reader| reader.worker.as_ref());
     let [worker] = workers.collect::<Vec<_>>()[..] else { panic!("one user, one worker") };
-    let task = std::fs::read_dir(format!("/proc/{}/task", worker.process.id())).unwrap();
+    let task = std::fs::read_dir(format!("/proc/{}/task", worker.process.0.id())).unwrap();
     let status = |path: &std::path::Path| std::fs::read_to_string(path.join("status")).unwrap();
     // In the agent's own program it is the only thread; here the harness has another one.
     let served = task.map(|entry| status(&entry.unwrap().path()));
@@ -392,7 +396,8 @@ fn a_worker_has_no_rights() {
         assert!(user || nobody, "{served}");
     }
     // Which files it has, root alone can see; that they are none but its own, the kernel has been told.
-    let limits = std::fs::read_to_string(format!("/proc/{}/limits", worker.process.id())).unwrap();
+    let limits =
+        std::fs::read_to_string(format!("/proc/{}/limits", worker.process.0.id())).unwrap();
     let most = format!("Max address space         {} ", confine::MEMORY_BYTES);
     assert!(limits.contains(&most), "{limits}");
     assert!(limits.contains("Max core file size        0 "), "{limits}");
@@ -714,7 +719,7 @@ fn idle_workers_are_few_and_small() {
     let workers: Vec<_> = names.readers.values().filter_map(|r| r.worker.as_ref()).collect();
     assert_eq!(workers.len(), MAX_WORKERS);
     for worker in workers {
-        let path = format!("/proc/{}/status", worker.process.id());
+        let path = format!("/proc/{}/status", worker.process.0.id());
         let memory = || -> u64 {
             let status = std::fs::read_to_string(&path).unwrap();
             let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
