@@ -10,11 +10,14 @@
 //!
 //! What is read only ([`open_regular`]) may belong to anybody, but must be a regular file: a FIFO would block.
 
+use std::collections::hash_map::RandomState;
 use std::ffi::{CStr, OsStr, OsString};
 use std::fs::File;
+use std::hash::{BuildHasher, Hasher};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -383,6 +386,19 @@ impl Dir {
         }
         Ok(Dir { fd: Arc::new(fd), path })
     }
+}
+
+/// Makes a directory for temporary files with these rights. Its name cannot be foreseen: whoever had made it before could exchange what
+/// is put there.
+///
+/// # Errors
+///
+/// What mkdir(2) says.
+pub fn temporary(rights: u32) -> io::Result<PathBuf> {
+    let name = RandomState::new().build_hasher().finish();
+    let directory = std::env::temp_dir().join(format!("feather-trace-{name:016x}"));
+    std::fs::DirBuilder::new().mode(rights).create(&directory)?;
+    Ok(directory)
 }
 
 /// Opens a file for reading, whoever owns it.

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::thread::gettid;
 
@@ -35,26 +35,58 @@ const MAX_WAITS: usize = 5;
 /// Shown by: `who_does_not_answer_often_is_not_asked_at_all`.
 const MAX_UNANSWERED: usize = 4;
 
-/// Processes that have not answered, by user.
-type Unanswered = BTreeMap<Option<u32>, BTreeSet<i32>>;
+/// How long looks at the processes of one user may have waited for locks, in all; none is looked at then until some of it is forgiven.
+///
+/// Limit: as `PATIENCE`.
+/// Shown by: `who_answers_late_often_is_not_asked_for_a_while`.
+const MAX_WAITED: Duration = Duration::from_secs(8);
 
-static UNANSWERED: Mutex<Unanswered> = Mutex::new(Unanswered::new());
+/// In such a part of the time that passes, what looks have waited is forgiven.
+const FORGIVEN: u32 = 50;
+
+/// What looks at the processes of a user have come to.
+#[derive(Debug, Default)]
+struct Looks {
+    /// Processes that have not answered.
+    unanswered: BTreeSet<i32>,
+    waited: Duration,
+    /// When the last one ended.
+    ended: Option<Instant>,
+}
+
+/// By user.
+type Users = BTreeMap<Option<u32>, Looks>;
+
+static USERS: Mutex<Users> = Mutex::new(Users::new());
+
+impl Looks {
+    fn may_ask(&self, pid: i32, most: Duration) -> bool {
+        let is_known = self.unanswered.len() < MAX_UNANSWERED && !self.unanswered.contains(&pid);
+        let passed = self.ended.map_or(Duration::ZERO, |ended| ended.elapsed());
+        is_known && self.waited.saturating_sub(passed / FORGIVEN) < most
+    }
+
+    fn add(&mut self, waited: Duration) {
+        let passed =
+            self.ended.replace(Instant::now()).map_or(Duration::ZERO, |ended| ended.elapsed());
+        self.waited = self.waited.saturating_sub(passed / FORGIVEN) + waited;
+    }
+}
 
 /// What a look at a process finds; `None` if it takes too long, or another one has.
 pub fn at<T: Send + 'static>(pid: i32, look: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-    at_within(PATIENCE, &UNANSWERED, pid, user(pid).map(owner_of), look)
+    at_within([PATIENCE, MAX_WAITED], &USERS, pid, user(pid).map(owner_of), look)
 }
 
 fn at_within<T: Send + 'static>(
-    patience: Duration,
-    unanswered: &Mutex<Unanswered>,
+    [patience, most]: [Duration; 2],
+    users: &Mutex<Users>,
     pid: i32,
     user: Option<u32>,
     look: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {
-    let unanswered = || unanswered.lock().unwrap_or_else(PoisonError::into_inner);
-    let is_asked = |of: &BTreeSet<i32>| of.len() < MAX_UNANSWERED && !of.contains(&pid);
-    if !unanswered().get(&user).is_none_or(is_asked) {
+    let users = || users.lock().unwrap_or_else(PoisonError::into_inner);
+    if !users().entry(user).or_default().may_ask(pid, most) {
         return None;
     }
     let (thread, (sender, found)) = (Arc::new(AtomicI32::new(0)), channel());
@@ -62,20 +94,29 @@ fn at_within<T: Send + 'static>(
     let looks = Builder::new().name("ft-ask".into()).spawn(move || {
         block_signals();
         number.store(gettid().as_raw_nonzero().get(), Relaxed);
+        let began = Instant::now();
+        let found = look();
+        let waited = began.elapsed().saturating_sub(on_cpu());
         // Nobody may listen any more.
-        let _ = sender.send(look());
+        let _ = sender.send((found, waited));
     });
     looks.ok()?;
     for _ in 0..MAX_WAITS {
         match found.recv_timeout(patience) {
-            Ok(found) => return Some(found),
+            Ok((found, waited)) => {
+                users().entry(user).or_default().add(waited);
+                return Some(found);
+            }
             Err(RecvTimeoutError::Disconnected) => return None,
             // Who converts in the background may have no CPU for long.
             Err(RecvTimeoutError::Timeout) if is_runnable(thread.load(Relaxed)) => {}
             Err(RecvTimeoutError::Timeout) => break,
         }
     }
-    unanswered().entry(user).or_default().insert(pid);
+    let mut users = users();
+    let looks = users.entry(user).or_default();
+    looks.add(patience);
+    looks.unanswered.insert(pid);
     None
 }
 
@@ -83,6 +124,14 @@ fn at_within<T: Send + 'static>(
 fn is_runnable(thread: i32) -> bool {
     let stat = fs::read_to_string(format!("/proc/self/task/{thread}/stat")).unwrap_or_default();
     thread == 0 || stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with('R'))
+}
+
+/// How long the calling thread has run, and waited for a CPU (proc_pid_schedstat(5)).
+fn on_cpu() -> Duration {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let numbers =
+        text.split_ascii_whitespace().take(2).filter_map(|number| number.parse::<u64>().ok());
+    Duration::from_nanos(numbers.sum())
 }
 
 /// A thread that is left behind must not be the one that gets a signal for which another one waits.
@@ -105,6 +154,7 @@ fn user(pid: i32) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc::{Sender, channel};
+    use std::thread;
 
     use super::*;
 
@@ -117,12 +167,12 @@ mod tests {
     }
 
     fn ask<T: Send + 'static>(
-        unanswered: &Mutex<Unanswered>,
+        users: &Mutex<Users>,
         pid: i32,
         user: u32,
         look: impl FnOnce() -> T + Send + 'static,
     ) -> Option<T> {
-        at_within(Duration::from_millis(50), unanswered, pid, Some(user), look)
+        at_within([50, 200].map(Duration::from_millis), users, pid, Some(user), look)
     }
 
     #[test]
@@ -145,7 +195,38 @@ mod tests {
         }
         let another = PID + MAX_UNANSWERED as i32;
         assert_eq!(ask(&unanswered, another, 7, || panic!("it is not asked")), None::<()>);
-        assert_eq!(unanswered.lock().unwrap()[&Some(7)].len(), MAX_UNANSWERED);
+        assert_eq!(unanswered.lock().unwrap()[&Some(7)].unanswered.len(), MAX_UNANSWERED);
+    }
+
+    #[test]
+    fn who_answers_late_often_is_not_asked_for_a_while() {
+        let users = Mutex::default();
+        let is_asked = |user| ask(&users, PID, user, || thread::sleep(Duration::from_millis(30)));
+        let answers = (0..100).filter(|_| is_asked(7).is_some()).count();
+        assert!(answers < 20, "{answers}: their sum is bounded");
+        assert_eq!(ask(&users, PID, 7, || panic!("it is not asked")), None::<()>);
+        while is_asked(8).is_none() {}
+        let mut users = users.lock().unwrap();
+        let looks = users.get_mut(&Some(7)).unwrap();
+        looks.waited = Duration::from_millis(210);
+        looks.unanswered.clear();
+        looks.ended = Some(Instant::now() - FORGIVEN * Duration::from_millis(20));
+        assert!(looks.may_ask(PID, Duration::from_millis(200)), "some of it is forgiven");
+    }
+
+    #[test]
+    fn what_waits_for_a_cpu_is_not_waited_for() {
+        let busy = || {
+            let began = Instant::now();
+            while began.elapsed() < Duration::from_millis(20) {}
+            began.elapsed()
+        };
+        // The whole machine may have stood still.
+        assert!((0..100).any(|user| {
+            let users = Mutex::default();
+            let ran = ask(&users, PID, user, busy);
+            ran.is_some_and(|ran| users.lock().unwrap()[&Some(user)].waited < ran / 2)
+        }));
     }
 
     #[test]

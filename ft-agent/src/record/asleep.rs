@@ -10,7 +10,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 
-use ft_trace::look;
 use ft_trace::tables::syscall_name;
 use ft_user::layout::PAGE;
 
@@ -112,16 +111,12 @@ impl State {
 impl Sleeper {
     fn of(pid: i32, tid: i32) -> Option<Sleeper> {
         let name = discover::comm(pid, tid)?;
-        // It can hold the locks of both, and sleeps.
-        let found = look::at(pid, move || {
-            let said = fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall")).ok()?;
-            let call = Call::parse(&said)?;
-            let holder = call.futex().and_then(|address| owner(pid, address));
-            Some((call, holder))
-        });
-        let Some((call, holder)) = found.flatten() else {
+        // For this a process can have us wait as long as it likes.
+        let said = fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall")).ok();
+        let Some(call) = said.and_then(|said| Call::parse(&said)) else {
             return Some(Sleeper { pid, tid, name, call: None, holder: None });
         };
+        let holder = call.futex().and_then(|address| owner(pid, address));
         let threads = || discover::threads(pid);
         let holder = holder.filter(|holder| *holder != tid && threads().contains(holder));
         let call = u32::try_from(call.number).ok().map(syscall_name);

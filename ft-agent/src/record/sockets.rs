@@ -5,13 +5,11 @@
 //! directory. The default socket serves everything
 //! else that starts meanwhile, when we may make it and no other agent has it.
 
-use std::collections::hash_map::RandomState;
 use std::ffi::OsString;
 use std::fs;
-use std::hash::{BuildHasher, Hasher};
 use std::io::{self, ErrorKind::*};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -19,7 +17,7 @@ use ft_user::layout::DEFAULT_SOCKET;
 
 use super::{Options, RecordError};
 use crate::control::registration::{self, Door};
-use ft_trace::dir::Dir;
+use ft_trace::dir::{self, Dir};
 
 /// Whether a program can give the path to a socket: with the NUL behind it, which the kernel alone could do without.
 fn fits(path: &Path) -> bool {
@@ -31,15 +29,6 @@ fn is_open_to_all(directory: &Path) -> bool {
     const OTHERS_MAY_SEARCH: u32 = 0o001;
     let mode = |dir: &Path| fs::metadata(dir).map_or(0, |metadata| metadata.mode());
     directory.ancestors().all(|dir| mode(dir) & OTHERS_MAY_SEARCH != 0)
-}
-
-/// Makes a directory of a name that cannot be foreseen, which others may search: an agent that was killed has left its own, and
-/// whoever had made it before could swap the socket.
-fn new_directory(within: &Path) -> io::Result<PathBuf> {
-    let name = RandomState::new().build_hasher().finish();
-    let directory = within.join(format!("feather-trace-{name:016x}"));
-    fs::DirBuilder::new().mode(0o711).create(&directory)?;
-    Ok(directory)
 }
 
 /// Listening sockets, and the paths to remove at the end.
@@ -107,7 +96,8 @@ impl Sockets {
         };
         let listener = match listener {
             Err(e) if matches!(e.kind(), InvalidInput | PermissionDenied) => {
-                let own = new_directory(&std::env::temp_dir())?;
+                // Others may search it.
+                let own = dir::temporary(0o711)?;
                 path = own.join(SOCKET);
                 let listener = registration::listener(&path);
                 self.remove.extend([path.clone(), own]);
@@ -167,11 +157,5 @@ mod tests {
         // `ft_user` has room for 108 bytes with a NUL.
         assert!(fits(Path::new(&"x".repeat(107))));
         assert!(!fits(Path::new(&"x".repeat(108))));
-    }
-
-    #[test]
-    fn what_an_agent_has_left_is_in_nobodys_way() {
-        let temporary = tempfile::tempdir().unwrap();
-        assert!((0..3).all(|_| new_directory(temporary.path()).is_ok()));
     }
 }

@@ -66,9 +66,11 @@ impl Recording {
             let subject = dir.display().to_string();
             return Ok(Recording { dir, subject, own: None, told, tell, snapshots: 0 });
         }
-        let name = format!("ft-top-{}", std::process::id());
         let is_temporary = args.output.is_none();
-        let dir = args.output.clone().unwrap_or_else(|| std::env::temp_dir().join(name));
+        let dir = match &args.output {
+            Some(dir) => dir.clone(),
+            None => ft_trace::dir::temporary(0o700)?,
+        };
         let subject = match (&*args.command, &*args.pid, &args.cgroup) {
             ([], [], Some(cgroup)) => cgroup.display().to_string(),
             ([], [], None) if args.all => "the whole system".into(),
