@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn lists() {
-        assert_eq!(split(" a.*,b\n\n,c ").collect::<Vec<_>>(), ["a.*", "b", "c"]);
+        assert_eq!(split(" a.*,b\n\n,c\td ").collect::<Vec<_>>(), ["a.*", "b", "c", "d"]);
         assert_eq!(split("").count(), 0);
     }
 }

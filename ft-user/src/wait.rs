@@ -231,6 +231,23 @@ mod tests {
         assert_eq!(wait(&test, 5, || ()), 5);
     }
 
+    #[test]
+    fn a_wait_in_vain_is_not_told_in_the_room_of_the_loss_and_the_event() {
+        let test = full();
+        let mut two = test.reader();
+        let begin = test.tick() + 1;
+        wait(&test, 5, || ());
+        assert_eq!(test.write(KEY, &[]), Written::Lost);
+        two.drain(&test.ring(), Uncommitted::Wait, 2, &mut Vec::new());
+        assert_eq!((wait(&test, 5, || ()), test.write(KEY, &[])), (0, Written::Whole));
+        // It is told with the next one.
+        assert_eq!(wait(&test, 5, || ()), 5);
+        let end = test.tick() - 1;
+        drained(&test);
+        wait(&test, 5, || ());
+        assert_eq!(waits(&drained(&test)), [(begin, end)]);
+    }
+
     /// The clock is read between the reservation and the commit: what it does is done by a signal handler that
     /// strikes there.
     #[test]
@@ -246,6 +263,20 @@ mod tests {
         };
         test.ring().write(KEY, 0, &[], handler);
         assert_eq!(waits(&drained(&test)), []);
+    }
+
+    /// A handler that strikes before the slot is marked finds an event of an earlier lap there.
+    #[test]
+    fn a_handler_does_not_wait_for_a_slot_that_is_not_marked_yet() {
+        let test = TestRing::new(Mode::Discard);
+        for _ in 0..SLOTS {
+            test.write(KEY, &[]);
+            drained(&test);
+        }
+        test.ring().control.head.fetch_add(1, Relaxed);
+        while test.write(KEY, &[]) == Written::Whole {}
+        test.ring().control.lost_pending.store(0, Relaxed);
+        assert_eq!((drained(&test).len(), wait(&test, 5, || ())), (0, 0));
     }
 
     #[test]

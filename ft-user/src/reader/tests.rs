@@ -136,6 +136,16 @@ fn slots_that_are_left_out_are_work() {
 }
 
 #[test]
+fn slots_that_are_passed_over_are_work() {
+    let (test, mut bytes) = (three(), Vec::new());
+    // All but the last event.
+    test.ring().slot(SLOTS).words[2].store(2, Relaxed);
+    damage(0, |word| word | commit::PASSED)(&test.ring());
+    let drained = test.reader().drain(&test.ring(), Uncommitted::Wait, 3, &mut bytes);
+    assert_eq!((drained.slots, drained.passed, drained.more), (0, 3, true));
+}
+
+#[test]
 fn an_event_that_reaches_beyond_the_end_is_left_for_later() {
     let (test, mut bytes) = (three(), Vec::new());
     let (mut reader, ring) = (test.reader(), test.ring());

@@ -28,6 +28,17 @@ fn event_comes_back() {
 }
 
 #[test]
+fn a_slot_that_is_used_again_has_no_words_of_the_event_before() {
+    let (control, slots) = ring(1);
+    let mut reader = Reader::new(&control, &slots, 0);
+    for words in [&[1, 2, 3][..], &[4]] {
+        assert!(SharedRing::new(&control, &slots).write(event(words), || 1));
+        let record = reader.read().unwrap();
+        assert_eq!(record.words[..3], [words, &[0; 2]].concat()[..3]);
+    }
+}
+
+#[test]
 fn long_event_is_cut_and_says_so() {
     let (control, slots) = ring(4);
     SharedRing::new(&control, &slots).write(event(&[5; 38]), || 1);
