@@ -3,6 +3,7 @@
 
 mod again;
 mod built;
+mod ended;
 mod lanes;
 mod said;
 mod surroundings;
@@ -10,7 +11,7 @@ mod surroundings;
 use std::{
     fs::{self, File},
     path::{Path, PathBuf},
-    process::{Child, Command, ExitStatus, Stdio},
+    process::{Command, Stdio},
     sync::{LazyLock, Mutex, PoisonError},
     thread,
     time::{Duration, Instant},
@@ -20,6 +21,7 @@ use anyhow::{Context, Result};
 
 pub(crate) use again::MOST as MOST_FLAKY;
 pub(crate) use built::build;
+use ended::{Marked, ended_within};
 use lanes::{Lanes, lanes};
 use said::{counted, failures};
 use surroundings::{IN_OWN_MOUNTS, SOCKETS, own_sockets, with_default_signals};
@@ -157,8 +159,7 @@ fn run_one(
     command.args(&program.arguments);
     command.current_dir(&program.package).env("CARGO_MANIFEST_DIR", &program.package);
     command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
-    let child = command.spawn().context("could not be started")?;
-    let status = ended_within(child, limit)?;
+    let status = ended_within(&mut Marked::start(&mut command)?, limit)?;
     let said = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let said = String::from_utf8_lossy(&said);
     let seconds = began.elapsed().as_secs();
@@ -175,20 +176,6 @@ fn run_one(
         Ended { name: program.name.clone(), tests, seconds, error, ran: true, flaky: None },
         failed,
     ))
-}
-
-/// Waits for a program, which is killed if it takes longer: then there is no status.
-fn ended_within(mut child: Child, limit: Duration) -> Result<Option<ExitStatus>> {
-    let end = Instant::now() + limit;
-    while Instant::now() < end {
-        if let Some(status) = child.try_wait()? {
-            return Ok(Some(status));
-        }
-        thread::sleep(Duration::from_millis(20));
-    }
-    child.kill()?;
-    child.wait()?;
-    Ok(None)
 }
 
 #[cfg(test)]
@@ -259,16 +246,6 @@ mod tests {
         assert!(ended.iter().all(|ended| !ended.ran && ended.tests == (0, 0)), "{ended:?}");
         assert_eq!(ended.len(), 2);
         fs::remove_dir_all(&folder).expect("removed");
-    }
-
-    #[test]
-    fn a_program_that_takes_too_long_is_killed() {
-        let start = |script| Command::new("sh").args(["-c", script]).spawn().expect("a shell");
-        let limit = Duration::from_secs(3600);
-        let status = ended_within(start("exit 3"), limit).expect("it is waited for");
-        assert_eq!(status.and_then(|status| status.code()), Some(3));
-        let status = ended_within(start("exec sleep 3600"), Duration::ZERO);
-        assert_eq!(status.expect("it is killed"), None);
     }
 
     #[test]
