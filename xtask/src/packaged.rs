@@ -84,18 +84,15 @@ fn without_hashes(mut object: Vec<u8>) -> Vec<u8> {
     object
 }
 
-/// Whether the packaged object is of the sources that lie beside it.
-pub(crate) fn is_of_these_sources() -> bool {
-    let root = workspace::root();
-    sources(&root).is_ok_and(|sources| says(&root, "sources", &sources))
+/// Whether the agent gets the packaged object unless another one is made: none was built here, and it is of these sources. A
+/// compiler that could build it makes no difference.
+pub(crate) fn will_do() -> bool {
+    does(&workspace::root())
 }
 
-/// Whether the agent gets the packaged object unless another one is made: nothing here was built or can be, and it is of
-/// these sources.
-pub(crate) fn will_do() -> bool {
-    let root = workspace::root();
-    let built = build_ebpf::object(&root).exists() || Toolchain::find().is_ok();
-    !built && is_of_these_sources()
+fn does(root: &Path) -> bool {
+    !build_ebpf::object(root).exists()
+        && sources(root).is_ok_and(|sources| says(root, "sources", &sources))
 }
 
 /// Whether this is what the packaged object is made of.
@@ -138,4 +135,38 @@ fn strip(from: &Path, to: &Path) -> Result<()> {
     }
     workspace::run(Command::new(&tool).args(each("update-section")).arg(to))?;
     sections.into_iter().try_for_each(|name| Ok(fs::remove_file(section(name))?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Copies a folder.
+    fn copy(from: &Path, to: &Path) {
+        fs::create_dir_all(to).unwrap();
+        for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+            let to = to.join(entry.file_name());
+            match entry.file_type().unwrap().is_dir() {
+                true => copy(&entry.path(), &to),
+                false => drop(fs::copy(entry.path(), to).unwrap()),
+            }
+        }
+    }
+
+    #[test]
+    fn a_clone_needs_no_compiler_until_its_sources_change_or_one_has_built() {
+        let root = std::env::temp_dir().join(format!("xtask-clone-{}", std::process::id()));
+        for folder in ["ft-ebpf/common", "ft-ebpf/programs", "ft-agent/bpf"] {
+            copy(&workspace::root().join(folder), &root.join(folder));
+        }
+        assert!(does(&root), "also where a compiler is, as on machines that run this");
+        let built = build_ebpf::object(&root);
+        fs::create_dir_all(built.parent().unwrap()).unwrap();
+        fs::write(&built, "").unwrap();
+        assert!(!does(&root), "the agent gets what was built");
+        fs::remove_file(&built).unwrap();
+        fs::write(root.join("ft-ebpf/programs/src/new.rs"), "").unwrap();
+        assert!(!does(&root));
+        fs::remove_dir_all(root).unwrap();
+    }
 }

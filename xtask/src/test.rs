@@ -24,7 +24,7 @@ use crate::{
     setup, space,
     steps::Steps,
     tools,
-    workspace::{cargo, root, step, target_dir},
+    workspace::{cargo, step, target_dir},
 };
 
 /// What is asked for.
@@ -229,8 +229,7 @@ fn loom() -> Command {
 /// The BPF object that the agent of the tests gets: the packaged one of these sources, unless another one was built here or has to
 /// be. Without one the tests say so.
 fn bpf() {
-    let is_built = build_ebpf::object(&root()).exists();
-    if (is_built || !packaged::is_of_these_sources()) && Toolchain::find().is_ok() {
+    if !packaged::will_do() && Toolchain::find().is_ok() {
         build::bpf(&mut Steps::new(1));
     }
 }
