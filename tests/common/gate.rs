@@ -56,6 +56,7 @@ fn load(options: &KernelOptions) -> Result<Kernel, String> {
             | KernelError::MissingCapability { .. }
             | KernelError::PidNamespace
             | KernelError::NoBtf(_)
+            | KernelError::NoCgroups { .. }
             | KernelError::NoSections(_)),
         ) => Err(error.to_string()),
         Err(error) => panic!("{error}"),

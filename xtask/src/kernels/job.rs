@@ -10,6 +10,7 @@ use anyhow::{Context, Result};
 
 use super::guest::{busy, shared};
 use super::outcome::{Outcome, doctor, kernel_tests, said};
+use super::releases::Release;
 use crate::{
     build, programs,
     workspace::{cargo, root, step, target_dir},
@@ -144,8 +145,9 @@ pub(super) fn judge(
     built: &Built,
     python: Option<&Path>,
     cpus: u32,
-    lacks_lock: bool,
+    release: &Release,
 ) -> Vec<Outcome> {
+    let lacks_lock = release.lacks_lock();
     let results = fs::read_to_string(out.join("results")).unwrap_or_default();
     let log = |name: &str| fs::read_to_string(out.join(format!("{name}.log"))).unwrap_or_default();
     let said = |name: &str| said(&results, name, &log(name));
@@ -159,7 +161,7 @@ pub(super) fn judge(
         Outcome::Skipped(String::new()),
         said("groups"),
         said("preload"),
-        said("cgroup"),
+        judge_cgroup(said("cgroup"), release.lacks_cgroup()),
         kernel_tests(
             said("programs"),
             &log("programs"),
@@ -191,6 +193,16 @@ pub(super) fn judge(
         outcomes[3..8].fill(Outcome::Skipped("too many CPUs".into()));
     }
     outcomes
+}
+
+/// Whether a cgroup is recorded, or the agent refuses it where the kernel lacks what that needs.
+fn judge_cgroup(said: Outcome, lacks: bool) -> Outcome {
+    match said {
+        Outcome::Failed(why) if lacks && why.contains("; use Linux 6.1 ") => {
+            Outcome::Skipped("needs Linux 6.1".into())
+        }
+        other => other,
+    }
 }
 
 /// Whether a recording of all groups says what this kernel lacks of them, while it lasts and in what it leaves.
@@ -300,6 +312,16 @@ mod tests {
             let found = matches!(judge_groups(log, meta, lacks), Outcome::Ok(_));
             assert_eq!(found, expected, "{log} {meta} {lacks}");
         }
+    }
+
+    #[test]
+    fn a_cgroup_may_be_refused_by_an_old_kernel_and_no_other() {
+        let refused = Outcome::Failed("no cgroup.ancestors; use Linux 6.1 or later".into());
+        let needs = Outcome::Skipped("needs Linux 6.1".into());
+        assert_eq!(judge_cgroup(refused.clone(), true), needs);
+        assert_eq!(judge_cgroup(refused.clone(), false), refused);
+        let other = Outcome::Failed("no room".into());
+        assert_eq!(judge_cgroup(other.clone(), true), other);
     }
 
     #[test]

@@ -62,6 +62,8 @@ while [ ! -e "$out/trace-cgroup/spool/segment-000000.ft" ] && kill -0 "$recorder
 sh -c 'echo $$ >"$1/cgroup.procs"; exec "$0" ping-pong 50' "$subject" "$group" >"$out/member.log" 2>&1
 wait "$recorder"
 
+# Groups have quotas.
+echo +cpu >/sys/fs/cgroup/cgroup.subtree_control
 check programs "$programs" --test-threads 1
 # These are recorded here, and judged outside.
 export FT_RECORD="$out/truths"

@@ -114,6 +114,8 @@ pub(crate) fn in_test_run(
                 Outcome::NotRun => row.not_run(&on),
             }
         }
+        let told = fs::read_to_string(left(release).join("ledger")).unwrap_or_default();
+        *ledger += &of_guest(release, &told);
         table.add(release, outcomes);
     }
     table.text().lines().for_each(|line| {
@@ -169,6 +171,18 @@ fn folder() -> PathBuf {
     target_dir().join("kernels")
 }
 
+/// Where that lies which a guest has left.
+fn left(release: &Release) -> PathBuf {
+    folder().join("out").join(release.name)
+}
+
+/// Which tests ran in a guest and which it skipped, by what it has told. What it measured says nothing.
+fn of_guest(release: &Release, told: &str) -> String {
+    let lines = told.lines().filter_map(|line| line.split_once(' '));
+    let lines = lines.filter(|(what, _)| ["ran", "skipped"].contains(what));
+    lines.map(|(what, of)| format!("{what} Linux {}, {of}\n", release.name)).collect()
+}
+
 /// A kernel that is ready to be booted, downloaded now if need be.
 fn kernel(release: &Release) -> Result<guest::Image> {
     archive::image(release, &folder())
@@ -185,7 +199,7 @@ fn test(
 ) -> Result<Vec<Outcome>> {
     let began = Instant::now();
     let image = kernel(release)?;
-    let out = folder().join("out").join(release.name);
+    let out = left(release);
     if out.exists() {
         fs::remove_dir_all(&out).with_context(|| format!("cannot remove {}", out.display()))?;
     }
@@ -196,7 +210,7 @@ fn test(
         println!("kernels: Linux {} had not done its checks after {seconds} s", release.name);
         return Ok(vec![Outcome::NotRun; CHECKS.len()]);
     };
-    let outcomes = job::judge(&out, built, python, cpus, release.lacks_lock());
+    let outcomes = job::judge(&out, built, python, cpus, release);
     println!("kernels: {said}, {} s with what is judged here", began.elapsed().as_secs());
     for (check, outcome) in CHECKS.iter().zip(&outcomes) {
         println!("  {check:16} {outcome}");
@@ -260,6 +274,12 @@ mod tests {
         for wrong in ["--cpus", "7 --cpus many", "--cpus 8 7", "--cpus 1", "--cpus 256"] {
             check(wrong, None);
         }
+    }
+
+    #[test]
+    fn each_test_of_a_guest_is_counted() {
+        let told = of_guest(releases::ENDS[0], "ran a\nmeasured 5 ns\nskipped b::c: no CAP_BPF\n");
+        assert_eq!(told, "ran Linux 5.10, a\nskipped Linux 5.10, b::c: no CAP_BPF\n");
     }
 
     #[test]

@@ -4,9 +4,9 @@ use anyhow::{Result, bail};
 
 /// A kernel of Debian's archive.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Release {
+pub(crate) struct Release {
     /// What it is called here.
-    pub(super) name: &'static str,
+    pub(crate) name: &'static str,
     /// Suite of the archive in which the package of that name is this kernel.
     pub(super) suite: &'static str,
     /// The package that depends on the kernel proper.
@@ -20,9 +20,18 @@ const RT: &str = "linux-image-rt-amd64";
 impl Release {
     /// It has no tracepoints of the kernel's own locks, `contention_begin` and `contention_end`, which came with Linux 5.19.
     pub(super) fn lacks_lock(&self) -> bool {
+        self.is_before((5, 19))
+    }
+
+    /// It does not say what cgroups a cgroup is in, by which `--cgroup` matches tasks, and which came with Linux 6.1.
+    pub(super) fn lacks_cgroup(&self) -> bool {
+        self.is_before((6, 1))
+    }
+
+    fn is_before(&self, version: (u32, u32)) -> bool {
         let mut numbers = self.name.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
         let mut next = || numbers.next().and_then(Result::ok).unwrap_or(0);
-        (next(), next()) < (5, 19)
+        (next(), next()) < version
     }
 }
 
@@ -41,7 +50,7 @@ pub(super) const ALL: [Release; 6] = [
 ];
 
 /// The oldest, and the newest with the most that is different.
-pub(super) const ENDS: [&Release; 2] = [&ALL[0], &ALL[4]];
+pub(crate) const ENDS: [&Release; 2] = [&ALL[0], &ALL[4]];
 
 /// Those of these names, or all.
 ///
@@ -67,6 +76,14 @@ pub(super) fn named(names: &[String]) -> Result<Vec<&'static Release>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_kernel_lacks_is_known_by_its_version() {
+        let lacks = |lack: fn(&Release) -> bool| ALL.iter().map(lack).collect::<Vec<_>>();
+        let oldest = [true, false, false, false, false, false];
+        assert_eq!(lacks(Release::lacks_lock), oldest);
+        assert_eq!(lacks(Release::lacks_cgroup), oldest);
+    }
 
     #[test]
     fn kernels_are_chosen_by_name() {
