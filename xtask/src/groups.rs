@@ -37,6 +37,8 @@ pub(crate) struct Group {
     pub(crate) tools: &'static [Tool],
     /// Whether it wants a compiler for BPF.
     pub(crate) bpf: bool,
+    /// What its tests and checks download themselves, and fail without.
+    pub(crate) downloads: &'static [&'static str],
     pub(crate) besides: Besides,
 }
 
@@ -47,6 +49,7 @@ const NOTHING: Group = Group {
     packages: &[],
     tools: &[],
     bpf: false,
+    downloads: &[],
     besides: Besides::Nothing,
 };
 
@@ -56,6 +59,7 @@ pub(crate) const GROUPS: [Group; 10] = [
         name: "checks",
         what: "formatting, lints, documentation and its examples, every choice of features, the packaged BPF object",
         bpf: true,
+        downloads: &["cargo-hack (crates.io)"],
         besides: Besides::Checks,
         ..NOTHING
     },
@@ -76,6 +80,7 @@ pub(crate) const GROUPS: [Group; 10] = [
             "tests preload",
         ],
         packages: &[COMPILERS, RECORDED],
+        downloads: &["the source of sqlite (crates.io)"],
         ..NOTHING
     },
     Group {
@@ -137,6 +142,7 @@ pub(crate) const GROUPS: [Group; 10] = [
         packages: &[GUESTS, READERS],
         tools: &[Tool::Python],
         bpf: true,
+        downloads: &["virtiofsd, where QEMU has none", "Linux 5.10 and 7 (Debian's archive)"],
         besides: Besides::Kernels,
         ..NOTHING
     },
@@ -233,14 +239,15 @@ pub(crate) fn list() -> String {
         "quick     what every developer of Rust can run; alone where no group is named; installs nothing",
     );
     for group in &GROUPS {
-        let Group { name, what, packages, tools, bpf, .. } = group;
+        let Group { name, what, packages, tools, bpf, downloads, .. } = group;
         let mut installs: Vec<&str> = Vec::new();
         for group in *packages {
             installs
                 .extend(group.missing(Path::new("/nowhere")).iter().map(|package| package.name));
         }
         installs.extend(tools.iter().map(|tool| tool.what()));
-        installs.extend(bpf.then_some("a compiler for BPF"));
+        installs.extend(bpf.then_some("a compiler for BPF, with bpf-linker (crates.io)"));
+        installs.extend(*downloads);
         let installs = if installs.is_empty() { "nothing".into() } else { installs.join(", ") };
         let _ = write!(text, "\n{name:9} {what}; installs {installs}");
     }
@@ -330,6 +337,9 @@ mod tests {
         let listed: Vec<&str> = list.lines().filter_map(|line| line.split(' ').next()).collect();
         assert_eq!(listed, [&["quick"], &names[..]].concat());
         assert!(list.contains("browser; installs python3-venv, chromium, nodejs, npm, "), "{list}");
+        let kernels: Vec<&str> = kernels::ENDS.iter().map(|release| release.name).collect();
+        let kernels = format!(", Linux {} (Debian's archive)\n", kernels.join(" and "));
+        assert!(list.contains(&kernels), "{list}");
         assert!(
             crate::HELP
                 .replace('\n', " ")

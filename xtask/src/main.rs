@@ -125,7 +125,7 @@ fn run(args: &[String]) -> Result<ExitCode> {
         "setup" => {
             let all = [groups::packages(), setup::BENCHMARKS.to_vec()].concat();
             match rest {
-                [] => setup::run(&all),
+                [] => drop(setup::run(&all)),
                 [only] if only == "--dry-run" => setup::say(&all),
                 _ => bail!("`setup` takes --dry-run or nothing"),
             }

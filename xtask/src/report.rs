@@ -54,6 +54,17 @@ impl Row {
         self.failures.push(format!("{name}: {why}"));
     }
 
+    /// Fails if something could not be had that the group installs.
+    pub(crate) fn lacks(&mut self, names: &[&str]) {
+        if !names.is_empty() {
+            let names = names.join(", ");
+            let why = format!(
+                "{names} could not be had; see why above, check the network, and run it again"
+            );
+            self.failed("what it installs", &why);
+        }
+    }
+
     /// Names what there was no time for: it has neither passed nor failed.
     pub(crate) fn not_run(&mut self, name: &str) {
         self.not_run.push(name.to_owned());
@@ -179,6 +190,15 @@ mod tests {
         report.rows[0].add(&late);
         assert!(report.failures().starts_with("NOT RUN in quick: tests cli\n"));
         assert_eq!(report.sum(), (25, 2));
+
+        let mut row = Row::new("page");
+        row.lacks(&[]);
+        assert_eq!(row.failed, 0);
+        row.lacks(&["npm", "Python readers"]);
+        let report = Report { rows: vec![row] };
+        let lacking = "failed in page: what it installs: npm, Python readers could not be had; ";
+        assert!(report.failures().starts_with(lacking), "{}", report.failures());
+        report.print().expect_err("tests that want them were skipped");
 
         let flaky = Ended { flaky: Some((1, "why".into())), ..ended((4, 0), None) };
         let mut report = Report::default();

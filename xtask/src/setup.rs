@@ -29,36 +29,33 @@ pub(crate) const BENCHMARKS: &[Group] = &[LTTNG, PEERS, PROGRAMS];
 type Gap<'g> = (&'g Group, Vec<&'static Package>);
 
 /// Installs what is missing of the kernel side's toolchain and of `more`. What cannot be installed is
-/// printed as a warning.
-pub(crate) fn run(more: &[Group]) {
+/// printed as a warning; what this system does not offer is returned.
+pub(crate) fn run(more: &[Group]) -> Vec<&'static str> {
     let lack = Lack::find();
     let gaps = gaps(packages_for(&lack).into_iter().chain(more), Path::new("/"));
-    if !gaps.is_empty() {
-        install(&gaps, false);
-    }
+    let not_offered = install(&gaps, false);
     if lack != Lack::Nothing
         && let Lack::Linker(llvm) = Lack::find()
         && let Err(error) = linker::install(&llvm)
     {
         eprintln!("warning: {error:#}; without it {}", KERNEL_SIDE.without);
     }
+    not_offered
 }
 
-/// The packages that are missing of `more`, and of the kernel side's toolchain if it is wanted: each with what it is for.
-pub(crate) fn missing(more: &[Group], bpf: bool) -> Vec<(&'static str, &'static str)> {
+/// The packages that are missing of `more`, and of the kernel side's toolchain, with its linker, if it is wanted.
+pub(crate) fn missing(more: &[Group], bpf: bool) -> Vec<&'static str> {
     let lack = bpf.then(Lack::find);
     let toolchain = lack.as_ref().and_then(packages_for);
     let gaps = gaps(toolchain.into_iter().chain(more), Path::new("/"));
-    let packages = gaps.iter().flat_map(|(_, missing)| missing);
-    packages.map(|package| (package.name, package.what_for)).collect()
+    let packages = gaps.iter().flat_map(|(_, missing)| missing).map(|package| package.name);
+    let linker = matches!(lack, Some(Lack::Linker(_))).then_some("bpf-linker");
+    packages.chain(linker).collect()
 }
 
-/// Installs what is missing of `more` alone.
-pub(crate) fn run_without_bpf(more: &[Group]) {
-    let gaps = gaps(more, Path::new("/"));
-    if !gaps.is_empty() {
-        install(&gaps, false);
-    }
+/// Installs what is missing of `more` alone, as [`run`] does.
+pub(crate) fn run_without_bpf(more: &[Group]) -> Vec<&'static str> {
+    install(&gaps(more, Path::new("/")), false)
 }
 
 /// Says what [`run`] would install, and what cannot be had here.
@@ -70,9 +67,7 @@ pub(crate) fn say(more: &[Group]) {
     } else if gaps.is_empty() {
         println!("setup: nothing is missing");
     }
-    if !gaps.is_empty() {
-        install(&gaps, true);
-    }
+    install(&gaps, true);
 }
 
 /// The packages that bring what the kernel side lacks. A compiler that is there is as good as Debian's.
@@ -97,7 +92,11 @@ fn gaps<'g>(groups: impl IntoIterator<Item = &'g Group>, root: &Path) -> Vec<Gap
     groups.into_iter().map(gap).filter(|(_, missing)| !missing.is_empty()).collect()
 }
 
-fn install(gaps: &[Gap<'_>], only_say: bool) {
+/// Installs these, or only says so. Returns what this system does not offer, as far as is known.
+fn install(gaps: &[Gap<'_>], only_say: bool) -> Vec<&'static str> {
+    if gaps.is_empty() {
+        return Vec::new();
+    }
     let way = Way::find();
     let apt = way.prefix().map(Apt::with);
     let mut knows = false;
@@ -116,13 +115,19 @@ fn install(gaps: &[Gap<'_>], only_say: bool) {
     for text in plans.iter().filter_map(Plan::lacks) {
         eprintln!("warning: {text}");
     }
+    let not_offered = gaps.iter().zip(&plans).flat_map(|(gap, plan)| plan.not_offered(gap));
+    let not_offered: Vec<_> = match (way, knows) {
+        (Way::NotDebian, _) => all_names(gaps),
+        (_, true) => not_offered.collect(),
+        (_, false) => Vec::new(),
+    };
     if plans.iter().all(|plan| plan.install.is_empty()) {
-        return;
+        return not_offered;
     }
     println!("{}", way.announcement(&plans));
     if only_say {
         println!("setup: nothing was installed");
-        return;
+        return not_offered;
     }
     for Plan { group, install, .. } in plans.iter().filter(|plan| !plan.install.is_empty()) {
         let Some(apt) = apt else {
@@ -136,6 +141,7 @@ fn install(gaps: &[Gap<'_>], only_say: bool) {
             );
         }
     }
+    not_offered
 }
 
 fn all_names(gaps: &[Gap<'_>]) -> Vec<&'static str> {
@@ -167,6 +173,12 @@ impl Plan<'_> {
             plan.install.clear();
         }
         plan
+    }
+
+    /// Those of its gap that are not installed, because this release does not have them, or not all that they need.
+    fn not_offered(&self, (_, missing): &Gap<'_>) -> Vec<&'static str> {
+        let planned = |name: &&str| self.install.iter().any(|(_, package)| package.name == *name);
+        missing.iter().map(|package| package.name).filter(|name| !planned(name)).collect()
     }
 
     /// What is said of packages that this release does not have.
@@ -305,6 +317,9 @@ mod tests {
         let said = plan.lacks().expect("something is lacking");
         let expected = "no package libbpf-tools, uftrace; without them the benchmarks leave out";
         assert!(said.contains(expected), "{said}");
+        let gap = (&PEERS, PEERS.missing(Path::new("/nowhere")));
+        assert_eq!(plan.not_offered(&gap), ["libbpf-tools", "uftrace"]);
+        assert!(plan_of_all.not_offered(&gap).is_empty());
     }
 
     #[test]
@@ -312,6 +327,8 @@ mod tests {
         // All that a Debian 11 without its security updates has of it.
         let alone = plan(&KERNEL_SIDE, Some(&["rustc-web"]));
         assert!(alone.install.is_empty(), "{:?}", names(&alone.install));
+        let gap = (&KERNEL_SIDE, KERNEL_SIDE.missing(Path::new("/nowhere")));
+        assert_eq!(alone.not_offered(&gap).len(), 3, "one is of no use without the others");
         let said = alone.lacks().expect("something is lacking");
         assert!(said.contains("no package libstd-rust-web-dev-bpf, llvm-22-dev"), "{said}");
         assert!(said.contains("the one that is packaged"), "{said}");

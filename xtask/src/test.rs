@@ -242,7 +242,8 @@ fn others(
     report: &mut Report,
     ledger: &mut Ledger,
 ) -> Result<()> {
-    let may = installed(groups)?;
+    let not_offered = installed(groups)?;
+    let may = not_offered.is_some();
     bpf();
     if groups.iter().any(|group| group.bpf) && Toolchain::find().is_ok() {
         build_ebpf::run()?;
@@ -261,6 +262,13 @@ fn others(
         (tools.join().unwrap_or_else(|panic| resume_unwind(panic)), programs)
     });
     let tools = tools?;
+    if let Some(not_offered) = not_offered {
+        for (row, group) in rows.iter_mut().zip(groups) {
+            let mut lacking = lacking(group);
+            lacking.retain(|name| !not_offered.contains(name));
+            row.lacks(&lacking);
+        }
+    }
     let checks = groups.iter().position(|group| group.besides == Besides::Checks);
     if let Some(at) = checks {
         rows[at].timed(|row| {
@@ -304,7 +312,7 @@ fn others(
                 }
                 let python = python.map(|(_, path)| path.as_path());
                 let until = until.map(|until| until + GUESTS);
-                let ran = kernels::in_test_run(row, &mut ledger.reported, python, until);
+                let ran = kernels::in_test_run(row, &mut ledger.reported, may, python, until);
                 ran.unwrap_or_else(|error| row.failed("other kernels", &format!("{error:#}")));
             }),
             Besides::Packages => row.timed(|row| {
@@ -364,33 +372,35 @@ fn run(
     })
 }
 
-/// Says what these groups install and is missing, asks for it on a terminal, and installs it; whether that may be.
-fn installed(groups: &[&Group]) -> Result<bool> {
+/// What a group installs and is not there.
+fn lacking(group: &Group) -> Vec<&'static str> {
+    let tools = group.tools.iter().filter(|tool| !tool.is_there()).map(|tool| tool.what());
+    setup::missing(group.packages, group.bpf).into_iter().chain(tools).collect()
+}
+
+/// Says what these groups install and is missing, asks for it on a terminal, and installs it: then returns what this system does not
+/// offer of it. Nothing if it may not be installed.
+fn installed(groups: &[&Group]) -> Result<Option<Vec<&'static str>>> {
     let mut missing = String::new();
     for group in groups {
-        let packages = setup::missing(group.packages, group.bpf);
-        let packages = packages.into_iter().map(|(name, _)| name.to_owned());
-        let tools =
-            group.tools.iter().filter(|tool| !tool.is_there()).map(|tool| tool.what().to_owned());
-        let names: Vec<String> = packages.chain(tools).collect();
+        let names = lacking(group);
         if !names.is_empty() {
             missing += &format!("\n  {:9} {}", group.name, names.join(", "));
         }
     }
     if missing.is_empty() {
-        return Ok(true);
+        return Ok(Some(Vec::new()));
     }
     println!("These groups of tests want what is missing here:{missing}");
     if !agreed(io::stdin().is_terminal() && io::stdout().is_terminal(), &mut io::stdin().lock())? {
         println!("Nothing is installed; tests that need it are skipped, and say so.");
-        return Ok(false);
+        return Ok(None);
     }
     let packages: Vec<_> = groups.iter().flat_map(|group| group.packages).copied().collect();
-    match groups.iter().any(|group| group.bpf) {
+    Ok(Some(match groups.iter().any(|group| group.bpf) {
         true => setup::run(&packages),
         false => setup::run_without_bpf(&packages),
-    }
-    Ok(true)
+    }))
 }
 
 /// Whether what is missing may be installed: where nobody can be asked, it is.
@@ -413,7 +423,7 @@ fn agreed(is_terminal: bool, answers: &mut impl io::BufRead) -> Result<bool> {
 /// The first set of tests that fails.
 pub(crate) fn truths(tests: &[String]) -> Result<()> {
     let truth: Vec<&Group> = GROUPS.iter().filter(|group| group.name == "truth").collect();
-    let may = installed(&truth)?;
+    let may = installed(&truth)?.is_some();
     build_ebpf::run()?;
     let mut ledger = Ledger::new()?;
     let rounds = std::env::var("FT_ROUNDS").unwrap_or_else(|_| "50".into());

@@ -22,6 +22,8 @@ use std::{
 use anyhow::{Context, Result, bail};
 
 pub(crate) use self::job::TRUTHS;
+#[cfg(test)]
+pub(crate) use self::releases::ENDS;
 use self::{
     job::{Built, CHECKS},
     outcome::Outcome,
@@ -75,24 +77,30 @@ fn cpus(arguments: &[String]) -> Result<(&[String], u32)> {
 ///
 /// # Errors
 ///
-/// When something cannot be built. Without QEMU or network the kernels are skipped, which the ledger says.
+/// When something cannot be built. A kernel that cannot be had fails, if it `may` be downloaded; otherwise, and without the rights
+/// to boot it, it is skipped, which the ledger says.
 pub(crate) fn in_test_run(
     row: &mut Row,
     ledger: &mut String,
+    may: bool,
     python: Option<&Path>,
     until: Option<Instant>,
 ) -> Result<()> {
     let mut here = Vec::new();
-    row.spending("kernels", || {
-        for release in releases::ENDS {
-            match ready().and_then(|()| kernel(release).map_err(|e| format!("{e:#}"))) {
-                Ok(_) => here.push(release),
-                Err(reason) => {
-                    let _ = writeln!(ledger, "skipped Linux {}: {reason}", release.name);
-                }
+    for release in releases::ENDS {
+        let found = row.spending(release.name, || {
+            ready().and_then(|()| kernel(release).map_err(|e| format!("{e:#}")))
+        });
+        match found {
+            Ok(_) => here.push(release),
+            Err(reason) if may && is_root() => {
+                row.failed(&format!("Linux {}", release.name), &reason)
+            }
+            Err(reason) => {
+                let _ = writeln!(ledger, "skipped Linux {}: {reason}", release.name);
             }
         }
-    });
+    }
     if here.is_empty() {
         return Ok(());
     }
