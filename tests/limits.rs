@@ -253,7 +253,7 @@ fn the_page_is_made_of_the_sources() {
         made += "|---|---|---|---|---|\n";
         made.extend(bounds.iter().map(Bound::row));
     }
-    if std::env::var_os("FT_ACCEPT").is_some() {
+    if ft_tests::accepts() {
         fs::write(&path, &made).expect("LIMITS.md");
     }
     let page = fs::read_to_string(&path).expect("LIMITS.md");

@@ -101,7 +101,7 @@ impl Golden {
     /// What is stored; or stores what was found, when that is to be accepted.
     fn stored(&self, file: &str, found: &str) -> Option<String> {
         let path = self.dir.join(file);
-        if std::env::var_os("FT_ACCEPT").is_some() {
+        if ft_tests::accepts() {
             fs::create_dir_all(&self.dir).expect("a folder");
             fs::write(path, found).expect("a golden file");
             return None;

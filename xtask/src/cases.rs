@@ -4,6 +4,8 @@
 //! that one was. It is recorded as a newcomer would, by `ft-agent record -o DIR -- PROGRAM`; what that prints is to have one
 //! finding with all of it.
 
+#[path = "../../tests/common/accept.rs"]
+mod accept;
 mod programs;
 mod screen;
 mod truth;
@@ -100,7 +102,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     }
     println!("screens: {}", out.join("screens").display());
     let list = folder.join("answered.txt");
-    if std::env::var_os("FT_ACCEPT").is_some_and(|accept| accept == "1") {
+    if accept::accepts() {
         accept(&list, &answered)?;
     }
     let must = read_list(&list)?;

@@ -1,5 +1,7 @@
 //! Whole reports, from timelines: golden texts, widths, JSON.
 
+#[path = "../../../tests/common/accept.rs"]
+mod accept;
 mod left_out;
 mod numbers;
 mod own;
@@ -155,7 +157,7 @@ const CONTENDED: &str = "
 
 /// Compares with a file of `golden/`. To accept changes, run the tests with `FT_ACCEPT=1`, and read the diff.
 fn check(name: &str, found: &str, expected: &str) {
-    if std::env::var_os("FT_ACCEPT").is_some() {
+    if accept::accepts() {
         let path = format!("{}/src/sections/golden/{name}.txt", env!("CARGO_MANIFEST_DIR"));
         std::fs::write(path, found).expect("the golden file is written");
         return;

@@ -1,5 +1,9 @@
 //! What tables there are, and what their columns mean: made of their declarations.
 
+#[cfg(test)]
+#[path = "../../../tests/common/accept.rs"]
+mod accept;
+
 use std::fmt::{self, Write};
 
 use arrow_schema::{DataType, Field};
@@ -230,7 +234,7 @@ mod tests {
     #[test]
     fn the_page_of_tables_is_that_of_the_declarations() {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../TABLES.md");
-        if std::env::var_os("FT_ACCEPT").is_some_and(|accept| accept == "1") {
+        if accept::accepts() {
             std::fs::write(&path, page()).unwrap();
         }
         let found = std::fs::read_to_string(&path).unwrap_or_default();
