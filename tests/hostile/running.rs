@@ -2,7 +2,8 @@
 
 use std::fs;
 use std::io::Read;
-use std::process::Child;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Child, ExitStatus};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -85,12 +86,13 @@ impl Running {
         }
     }
 
-    /// What it printed, when it has ended by itself, without an error; and its memory at most, KiB.
+    /// What it printed, when it has ended by itself, without an error; and the memory that it has used at most, or one that it has
+    /// waited for, KiB.
     pub(crate) fn end(mut self) -> (String, u64) {
         let mut peak_kib = 0;
         let status = loop {
-            peak_kib = peak(self.agent.id() as i32).unwrap_or(peak_kib);
-            if let Some(status) = self.agent.try_wait().expect("a child") {
+            if let Some((status, most)) = ended(self.agent.id() as i32) {
+                peak_kib = most;
                 break Ok(status);
             }
             if self.since.elapsed() > PATIENCE {
@@ -106,6 +108,19 @@ impl Running {
         });
         assert!(status.success(), "the agent: {status}\n{printed}");
         (printed, peak_kib)
+    }
+}
+
+/// How a child has ended, and what it, or one that it has waited for, has used of memory at most, KiB; nothing while it runs.
+fn ended(child: i32) -> Option<(ExitStatus, u64)> {
+    let mut status = 0;
+    // SAFETY: all zeros are a value of it.
+    let mut usage = unsafe { std::mem::zeroed::<libc::rusage>() };
+    // SAFETY: writes to what these are.
+    match unsafe { libc::wait4(child, &raw mut status, libc::WNOHANG, &raw mut usage) } {
+        0 => None,
+        pid if pid == child => Some((ExitStatus::from_raw(status), usage.ru_maxrss as u64)),
+        _ => panic!("{}", std::io::Error::last_os_error()),
     }
 }
 

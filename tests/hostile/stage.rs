@@ -153,7 +153,7 @@ pub(crate) struct Recorded {
     pub(crate) attackers: Vec<i32>,
     /// What the agent printed.
     pub(crate) output: String,
-    /// What it used of memory, at most.
+    /// What it, or a process that it has started, used of memory at most.
     pub(crate) peak_kib: u64,
     pub(crate) trace: Trace,
 }
