@@ -48,6 +48,7 @@ impl Suite {
                  Dir::Etc::preferences \"{place}/none\";\n\
                  Dir::Etc::preferencesparts \"{place}/empty\";\n\
                  APT::Architecture \"amd64\";\nAPT::Architectures \"amd64\";\n\
+                 APT::Update::Error-Mode \"any\";\n\
                  APT::Sandbox::User \"root\";\nAcquire::Languages \"none\";\n\
                  Acquire::IndexTargets::deb::DEP-11::DefaultEnabled \"false\";\n"
             ),

@@ -88,16 +88,15 @@ pub(crate) fn in_test_run(
 ) -> Result<()> {
     let mut here = Vec::new();
     for release in releases::ENDS {
-        let found = row.spending(release.name, || {
+        let name = format!("Linux {}", release.name);
+        let found = row.spending(&name, || {
             ready().and_then(|()| kernel(release).map_err(|e| format!("{e:#}")))
         });
         match found {
             Ok(_) => here.push(release),
-            Err(reason) if may && is_root() => {
-                row.failed(&format!("Linux {}", release.name), &reason)
-            }
+            Err(reason) if may && is_root() => row.failed("other kernels", &reason),
             Err(reason) => {
-                let _ = writeln!(ledger, "skipped Linux {}: {reason}", release.name);
+                let _ = writeln!(ledger, "skipped {name}: {reason}");
             }
         }
     }
@@ -193,8 +192,9 @@ fn of_guest(release: &Release, told: &str) -> String {
 
 /// A kernel that is ready to be booted, downloaded now if need be.
 fn kernel(release: &Release) -> Result<guest::Image> {
-    archive::image(release, &folder())
-        .with_context(|| format!("Linux {} cannot be had from Debian's archive", release.name))
+    archive::image(release, &folder()).with_context(|| {
+        format!("Linux {} cannot be had from Debian's {}", release.name, release.suite)
+    })
 }
 
 /// All checks on one kernel, in the order of [`CHECKS`].
