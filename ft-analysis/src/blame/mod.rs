@@ -155,6 +155,7 @@ impl Analysis for Blame {
             Change::Waking { thread, wake, cpu, waker, birth } => {
                 let wake = who_wakes((wake, cpu, waker, birth), world);
                 self.threads.of(thread).woken = (world.now(), None);
+                self.hears(thread, &wake.waker);
                 if let Waker::Thread(waker) = wake.waker {
                     self.talk(waker, thread, birth, world);
                 }

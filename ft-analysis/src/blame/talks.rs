@@ -12,6 +12,8 @@
 //! - *A new server that had no CPU*, and finds a request then, is no other case: a sleep in which the waker could not run is no wait for its
 //!   first word.
 //! - *A new thread that tells its maker that it lives*: that is no first word.
+//! - *A process that waits at its event loop, and has made others*: it has asked one of them that says more than that it has ended, if it
+//!   has heard nobody else since. A server that makes a process for each client, and hears its end, is idle.
 //! - *The end of a wait for a lock* says nothing of what two threads give each other.
 //! - *Two of one role*, as all threads of some programs are: each is one of its own, and asks if it woke the other last before that
 //!   woke it.
@@ -102,8 +104,21 @@ pub(super) struct Talks {
     pairs: HashMap<Pair, Talk>,
     /// Threads that have ended waits at a futex, by its address.
     ended: HashSet<(i64, ThreadKey)>,
-    /// Who made a thread: the child first; and how often that one has woken its maker.
-    makers: HashMap<ThreadKey, (ThreadKey, u64)>,
+    /// Who has made a thread: the child first.
+    makers: HashMap<ThreadKey, Made>,
+    /// How often those that have made others were woken at an event loop, by whomever.
+    heard: HashMap<ThreadKey, u64>,
+}
+
+/// A thread was made.
+#[derive(Debug)]
+struct Made {
+    by: ThreadKey,
+    /// How often it has woken its maker, and how often at an event loop.
+    told: u64,
+    told_at_loop: u64,
+    /// How often its maker had been woken at an event loop until then.
+    heard: u64,
 }
 
 impl Talks {
@@ -118,10 +133,8 @@ impl Talks {
         if let Some(futex) = futex {
             self.released(by.key, futex);
         }
-        if let Some((_, told)) =
-            self.makers.get_mut(&by.key).filter(|(maker, _)| *maker == whom.key)
-        {
-            *told += 1;
+        if let Some(made) = self.makers.get_mut(&by.key).filter(|made| made.by == whom.key) {
+            made.told += 1;
         }
         let (pair, is_lesser) = pair(by, whom);
         // What one does at a futex that another one of its name has hardly begun to wait at is no word, as at an interpreter's lock.
@@ -133,8 +146,8 @@ impl Talks {
             return;
         }
         let talk = self.pairs.entry(pair).or_insert_with(|| {
-            let lives = futex.is_some()
-                && self.makers.get(&by.key).is_some_and(|(maker, _)| *maker == whom.key);
+            let lives =
+                futex.is_some() && self.makers.get(&by.key).is_some_and(|made| made.by == whom.key);
             let lesser_first = is_lesser != lives;
             let before = before();
             let answers = !lives && before.served;
@@ -155,8 +168,17 @@ impl Talks {
     /// One makes another.
     pub(super) fn made(&mut self, by: ThreadKey, child: ThreadKey) {
         if self.makers.len() < MAX_TALKS {
-            self.makers.insert(child, (by, 0));
+            let heard = *self.heard.entry(by).or_default();
+            self.makers.insert(child, Made { by, told: 0, told_at_loop: 0, heard });
         }
+    }
+
+    /// The wait of one at an event loop is ended, by a thread that is observed or by something else; no timer of its own.
+    pub(super) fn hears(&mut self, whom: ThreadKey, by: Option<ThreadKey>) {
+        let Some(heard) = self.heard.get_mut(&whom) else { return };
+        *heard += 1;
+        let made = by.and_then(|by| self.makers.get_mut(&by)).filter(|made| made.by == whom);
+        made.into_iter().for_each(|made| made.told_at_loop += 1);
     }
 
     /// Whether one that waits there has asked the other, which ends that.
@@ -167,15 +189,12 @@ impl Talks {
             true => talk.wakes,
             false => [talk.wakes[1], talk.wakes[0]],
         };
-        let made = self.makers.get(&other.key).filter(|(maker, _)| *maker == waiter.key);
-        let has_made = made.is_some();
-        if at == Place::Futex && has_made && answered > 1 {
+        let made = self.makers.get(&other.key).filter(|made| made.by == waiter.key);
+        if at == Place::Futex && made.is_some() && answered > 1 {
             return true;
         }
-        // A process that ends is heard so by its parent, which waits for that and other things.
-        let is_parent = has_made && other.key.pid != waiter.key.pid;
-        let told = made.map_or(0, |(_, told)| *told);
-        if at == Place::Poll && is_parent && told <= ANSWERS {
+        let is_parent = other.key.pid != waiter.key.pid;
+        if at == Place::Poll && is_parent && made.is_some_and(|made| self.is_waited_for(made)) {
             return true;
         }
         let was_first = talk.lesser_first == is_lesser;
@@ -188,6 +207,12 @@ impl Talks {
         };
         let in_turn = matches!(pair, Pair::Roles(..)) || talk.newest == [!is_lesser, is_lesser];
         goes_on && in_turn
+    }
+
+    /// Whether a process waits at its event loop for one that it has made. Of each that ends it hears that, at least.
+    fn is_waited_for(&self, made: &Made) -> bool {
+        let heard = self.heard.get(&made.by).copied().unwrap_or(0);
+        (2..=ANSWERS).contains(&made.told) && heard - made.heard == made.told_at_loop
     }
 
     /// Whether a thread also ends waits at this futex.
@@ -312,6 +337,34 @@ mod tests {
             talks.made(parent.key, child.key);
             (0..3).for_each(|_| talks.woke(child, parent, (None, LONG), new));
             assert!(talks.asks(parent, child, Place::Poll), "child {pid}");
+        }
+    }
+
+    #[test]
+    fn a_server_that_hears_the_end_of_those_that_it_has_made_has_not_asked_them() {
+        let (server, client) = (who(1, "postgres"), who(90, "psql").key);
+        let child = |pid| Who { key: ThreadKey { pid: Pid(pid), tid: Tid(pid) }, comm: "postgres" };
+        let mut talks = Talks::default();
+        let mut tells = |talks: &mut Talks, pid, by_loop: bool| {
+            if by_loop {
+                talks.hears(server.key, Some(child(pid).key));
+            }
+            talks.woke(child(pid), server, (None, LONG), new);
+        };
+        // A client is heard, and a process made for it, which ends.
+        talks.hears(server.key, Some(client));
+        talks.made(server.key, child(2).key);
+        tells(&mut talks, 2, true);
+        assert!(!talks.asks(server, child(2), Place::Poll), "that it ends is no answer");
+        // Another one says something, but the server has heard others since.
+        for others in [false, true] {
+            talks.made(server.key, child(3).key);
+            tells(&mut talks, 3, false);
+            if others {
+                talks.hears(server.key, None);
+            }
+            tells(&mut talks, 3, true);
+            assert_eq!(talks.asks(server, child(3), Place::Poll), !others);
         }
     }
 

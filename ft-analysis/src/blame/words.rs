@@ -5,7 +5,7 @@ use super::asleep::{hears, is_lock};
 use super::spots::Seen;
 use super::sums::Through;
 use super::talks::{Before, Place, Who};
-use crate::requests::{History, Piece};
+use crate::requests::{History, Piece, Waker};
 use crate::world::{Thread, World};
 use ft_trace::ids::ThreadKey;
 
@@ -16,6 +16,19 @@ const YOUNG_NS: i64 = 100_000_000;
 const SERVED_NS: i64 = 1_000_000;
 
 impl Blame {
+    /// A thread is woken: if it waits at an event loop, it hears somebody.
+    pub(super) fn hears(&mut self, thread: &Thread, waker: &Waker) {
+        let call = thread.asleep.as_ref().and_then(|sleep| sleep.call.as_deref());
+        if !thread.is_blocked() || Place::of(call) != Place::Poll {
+            return;
+        }
+        match waker {
+            Waker::Timer(_) => {}
+            Waker::Thread(waker) => self.talks.hears(thread.key, Some(*waker)),
+            _ => self.talks.hears(thread.key, None),
+        }
+    }
+
     /// A thread wakes another one.
     pub(super) fn talk(&mut self, waker: ThreadKey, whom: &Thread, birth: bool, world: &World) {
         if birth {
