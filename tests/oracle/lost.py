@@ -4,12 +4,13 @@ The parts of each thread are those of the ledger, but for what is in doubt there
 would be. Where a record is missing on the way, only the sums of the parts are judged.
 """
 
-from collections import Counter, defaultdict
-from typing import Iterator
+from bisect import bisect_left
+from collections import Counter, defaultdict, deque
+from typing import Hashable, Iterator
 
 from ledger import ThreadTime
-from paths import Doubt, Paths
-from tables import Trace
+from paths import Doubt, Paths, Piece, is_timer
+from tables import Sleep, Trace
 from threads import Stretch, Threads
 
 # From here on a row says no more than that there are so many waits.
@@ -20,8 +21,12 @@ MOST_ROWS = 2 * 65_536
 MOST_KEPT = 1 << 17
 # Pieces of sleeps that are looked at.
 MOST_PIECES = 200_000
+# Parts of a wait that its own timers have cut (`MAX_PARTS`).
+MOST_PARTS = 1 << 12
+# Calls in which another thread can say something, whatever they are about.
+HEARS = "futex futex_wait flock fcntl poll ppoll select pselect6".split()
 
-Sums = Counter[tuple[str, int, str]]
+Sums = Counter[tuple[str, bool, int, str]]
 
 
 class Lost:
@@ -38,7 +43,12 @@ class Lost:
         self.doubtful = {tid: account.doubtful_ns for tid, account in ledger.accounts.items()}
         # Of each thread, what a quota kept it from the CPU, and what timers came late by.
         self.withheld: dict[int, Counter[str]] = {}
-        self.until = {(sleep.tid, sleep.ts): sleep.until for sleep in trace.sleeps}
+        self.asleep = {(sleep.tid, sleep.ts): sleep for sleep in trace.sleeps}
+        self.pids = {thread.tid: thread.pid for thread in trace.threads}
+        self.stacks: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+        for chain in trace.chains:
+            if chain.kind != "wake" and chain.stack is not None:
+                self.stacks[chain.tid].append((chain.ts, chain.stack))
         if sum(len(line.stretches) for line in threads.timelines.values()) + len(trace.wakings) > MOST_KEPT:
             self.left = 0
         for tid, account in ledger.accounts.items():
@@ -62,21 +72,102 @@ class Lost:
     def divided(self, tid: int, stretches: list[Stretch], paths: Paths, late: Counter[str]) -> Sums:
         """All sleeps of a thread, by what was done meanwhile."""
         sums: Sums = Counter()
+        # Parts of a wait that timers have cut, and where it is.
+        parts: deque[Stretch] = deque()
+        waits_at: Hashable = None
+        runs = [stretch.start for stretch in stretches if stretch.doing == "running"]
         for sleep in sleeps(stretches):
             if sleep.doubt or self.left <= 0:
                 raise Doubt
-            if sleep.end == stretches[-1].end and (tid, sleep.end) not in paths.wakings:
-                sums["blocked", 0, "unknown"] += sleep.end - sleep.start
+            over = sleep.end == stretches[-1].end and (tid, sleep.end) not in paths.wakings
+            waker = None if over else self.waker(tid, sleep.end, paths)
+            next_run = bisect_left(runs, sleep.end)
+            place = self.place(tid, sleep.start, runs[next_run] if next_run < len(runs) else sleep.end)
+            cut = waker == "timer" and self.may_go_on(tid, sleep.start)
+            if parts and (place != waits_at or not cut and not isinstance(waker, int)):
+                for part in parts:
+                    self.add(sums, self.path(tid, part, paths))
+                parts.clear()
+            if cut:
+                waits_at = place
+                parts.append(sleep)
+                if len(parts) > MOST_PARTS:
+                    self.add(sums, self.path(tid, parts.popleft(), paths))
                 continue
-            for piece in paths.asleep(tid, sleep, sleep, "", 0):
-                self.left -= 1
-                if piece.loose:
-                    raise Doubt
-                sums["blocked", min(piece.depth, MOST_DEPTH), piece.kind] += piece.end - piece.start
-                until = self.until.get((tid, sleep.start))
-                if piece.kind == "timer" and piece.depth == 0 and until is not None:
-                    late["late timer"] += max(0, piece.end - max(until, piece.start))
+            if parts:
+                for pieces in self.cut(tid, parts, (waker, sleep.end), paths):
+                    self.add(sums, pieces, len(pieces) > 0 and pieces[0].depth > 0)
+                parts.clear()
+            if over:
+                sums["blocked", False, 0, "unknown"] += sleep.end - sleep.start
+                continue
+            pieces = self.path(tid, sleep, paths)
+            self.add(sums, pieces)
+            known = self.asleep.get((tid, sleep.start))
+            for piece in pieces:
+                if known and known.until is not None and piece.kind == "timer" and piece.depth == 0:
+                    late["late timer"] += max(0, piece.end - max(known.until, piece.start))
+        for part in parts:
+            self.add(sums, self.path(tid, part, paths))
         return +sums
+
+    def path(self, tid: int, sleep: Stretch, paths: Paths) -> list[Piece]:
+        """What was done in one sleep."""
+        return list(paths.asleep(tid, sleep, sleep, "", 0))
+
+    def add(self, sums: Sums, pieces: list[Piece], again: bool = False) -> None:
+        """Sums what was done; `again`: in a part of a wait that goes on."""
+        for piece in pieces:
+            self.left -= 1
+            if piece.loose:
+                raise Doubt
+            sums["blocked", again, min(piece.depth, MOST_DEPTH), piece.kind] += piece.end - piece.start
+
+    def cut(self, tid: int, parts: deque[Stretch], by: tuple, paths: Paths) -> Iterator[list[Piece]]:
+        """What the one did who ended a wait at last, in each of the parts that timers had ended before."""
+        waker, end = by
+        pieces = list(paths.path(waker, parts[0].start, end, 1, "", tid))
+        if any(piece.tid == tid for piece in pieces):
+            yield from (self.path(tid, part, paths) for part in parts)
+            return
+        for part in parts:
+            within = (p._replace(start=max(p.start, part.start), end=min(p.end, part.end)) for p in pieces)
+            yield [piece for piece in within if piece.end > piece.start]
+
+    def waker(self, tid: int, end: int, paths: Paths) -> int | str | None:
+        """The thread that ends a sleep, or a timer, if it is known."""
+        waking = paths.wakings.get((tid, end))
+        if waking is None:
+            return None
+        found = paths.interrupt(waking)
+        if found and not found[1]:
+            return "timer" if is_timer(found[0]) else None
+        return waking.waker_tid if waking.waker_tid in paths.threads.observed else None
+
+    def may_go_on(self, tid: int, start: int) -> bool:
+        """Whether it is a sleep that another thread may end, for no time, nor for the end of a thread."""
+        sleep = self.asleep.get((tid, start))
+        if sleep is None or sleep.call is None or sleep.until is not None:
+            return False
+        own = self.pids.get(tid)
+        joins = sleep.call == "futex" and sleep.argument2 != tid and self.pids.get(sleep.argument2 or 0) == own
+        hears = sleep.call in HEARS or sleep.call.startswith("epoll") or sleep.file in ("pipe", "socket", "eventfd")
+        return hears and not joins
+
+    def place(self, tid: int, start: int, end: int) -> Hashable:
+        """Where a thread sleeps: in a call, and there in the code, or else for what."""
+        sleep = self.asleep.get((tid, start))
+        chains = self.stacks[tid]
+        at = bisect_left(chains, (end, -1 << 63))
+        stack = chains[at - 1][1] if at and chains[at - 1][0] >= start else None
+        what = sleep and self.object(sleep)
+        return sleep and sleep.call, what if stack is None else stack
+
+    @staticmethod
+    def object(sleep: Sleep) -> int | None:
+        """The futex or the descriptor."""
+        is_futex = sleep.call in ("futex", "futex_wait")
+        return sleep.argument0 if is_futex or sleep.file is not None else None
 
     def judges(self, row: dict) -> bool:
         """Whether a row that is there must be as expected."""
@@ -92,7 +183,7 @@ class Lost:
                 withheld[row["tid"]][row["withheld"]] += row["ns"]
             parts[row["tid"]][row["part"]] += row["ns"]
             if row["part"] == "blocked":
-                divided[row["tid"]]["blocked", row["depth"], row["kind"]] += row["ns"]
+                divided[row["tid"]]["blocked", row["again"], row["depth"], row["kind"]] += row["ns"]
         compared = [(tid, self.doubtful[tid], sums, parts[tid]) for tid, sums in self.parts.items()]
         self.has_sums_alone = len(rows) >= MOST_ROWS
         if not self.has_sums_alone:

@@ -73,6 +73,9 @@ class Sleep(NamedTuple):
     ts: int
     tid: int
     call: str | None
+    file: str | None
+    argument0: int | None
+    argument2: int | None
     until: int | None
 
 

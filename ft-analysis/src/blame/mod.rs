@@ -11,7 +11,7 @@
 //! Of who had its CPU, what interrupts took is theirs. Where the CPU was withheld, or a timer came late, the row says that ([`withheld`]).
 //!
 //! **Situations.**
-//! - *A wait that is cut by an unneeded wake-up*: each part is a wait.
+//! - *A wait that is cut by an unneeded wake-up*: each part is a wait. Those that a timer of the waiter has cut are one ([`again`]).
 //! - *A waker that was asleep until just before*: its own wait is walked through in the same way.
 //! - *A wait that has not ended when the thread or the trace ends*: unknown, *censored*.
 //! - *Too many pieces*: beyond [`PER_PIECE`] times those of all threads, a wait is one piece of the thread that ended it.
@@ -19,6 +19,7 @@
 //! - *A wait for one that sleeps by its own choice*: the row says whether it was asked ([`talks`]), and who waited between.
 //! - *What happened long ago*: the history keeps the newest [`MAX_REMEMBERED`] pieces; before them it is unknown.
 
+mod again;
 mod asleep;
 mod cpu;
 mod herds;
@@ -35,6 +36,7 @@ use crate::analysis::Analysis;
 use crate::requests::{History, Past, Piece, Tasks, Waker, walk, who_wakes};
 use crate::world::{Change, Culprit, PerThread, Shares, State, Stretch, Thread, Unknown, World};
 use crate::{Rows, Tally};
+use again::Cut;
 use asleep::{is_lock, joins, waited_for};
 use cpu::taker;
 use ft_trace::Mark;
@@ -42,6 +44,7 @@ use ft_trace::ids::{Cpu, Name, Pid, ThreadKey, Tid};
 use ft_trace::tables::{ChainKind, Part, PathKind, Sleep, Withheld};
 use herds::{Called, Herds};
 use spots::{Seen, Spot, Spots};
+use std::collections::VecDeque;
 use struck::Struck;
 use sums::{Behind, By, For, Key, Sums, Taker, Tids, Whole};
 use talks::{Place, Talks};
@@ -120,12 +123,27 @@ struct Now {
     kept: Option<Kept>,
     /// When it was woken last, and where in its code the waker was.
     woken: (i64, Option<i64>),
+    /// Parts of its wait that a timer has ended.
+    parts: VecDeque<Cut>,
     /// The call of a herd by which its sleep ends.
     called: Option<Called>,
     /// The same of the last one that is over, with the row of that and where it slept; forgotten when it sleeps elsewhere.
     came: Option<(Called, usize, For)>,
     /// How it came to its CPU last.
     back: Back,
+}
+
+/// A wait that is over.
+#[derive(Clone, Debug)]
+struct Wait {
+    of: For,
+    waker: Option<(By, ThreadKey)>,
+    /// It had asked the waker.
+    asked: bool,
+    /// This part of it was ended by a timer, and it went on.
+    again: bool,
+    whole: Whole,
+    mark: Mark,
 }
 
 /// How a thread came to a CPU.
@@ -305,43 +323,78 @@ impl Blame {
         let of = waited_for(thread, &back, world);
         let turns = of.futex().is_some_and(|futex| self.talks.ends(thread.key, futex));
         let of = For { join, turns, ..of };
-        let (waker, waker_key) = self.waker(thread.key, woken_at, slept.to, world).unzip();
+        let waker = self.waker(thread.key, woken_at, slept.to, world);
+        let waker_key = waker.as_ref().map(|(_, key)| *key);
         let at = Place::of(of.call.as_deref());
         let asked = waker_key.is_some_and(|waker| self.asks(thread.key, waker, at, world));
-        let waker_tid = waker_key.map(|waker| waker.tid);
-        // Of a sleep until a time, what lies behind that is too much.
-        let due = back.asleep.as_ref().and_then(|asleep| asleep.until);
-        let from = due.map_or(slept.from, |due| due.clamp(slept.from, slept.to));
-        let too_long = Whole { from, ..whole };
-        let tids = Tids { waker: waker_tid, ..Tids::default() };
+        let asleep = back.asleep.clone();
+        let is_cut = !join && self.is_cut(thread.key, asleep.as_ref(), slept.to);
+        let goes_on = |part: &Cut| part.of.is_at(&of) && (is_cut || waker_key.is_some());
+        if !self.threads.of(thread).parts.front().is_some_and(goes_on) {
+            self.apart(thread, world);
+        }
+        let mut wait = Wait { of, waker, asked, again: false, whole, mark };
         let mut most = Most::default();
-        for piece in self.pieces(thread.key, slept) {
-            let mark = mark.max(piece.mark);
+        if let Some(waker) = waker_key {
+            (wait.whole.from, most) = self.joined(thread, &wait, (waker, slept.to), world);
+        }
+        if !is_cut {
+            let pieces = self.pieces(thread.key, slept);
+            most = most.max(self.blocked(thread, &wait, &pieces, asleep.as_ref(), world));
+        }
+        if let Some(dispatch) = dispatch {
+            // Of a sleep until a time, what lies behind that is too much.
+            let too_long = too_long(asleep.as_ref(), slept, whole);
+            let key = Key::own(thread.key, Part::Dispatch, PathKind::Dispatch);
+            let waker = wait.waker.as_ref().map(|(by, _)| by.clone());
+            let key = (
+                Key { of: wait.of.clone(), waker, asked, ..key },
+                Tids { waker: waker_key.map(|waker| waker.tid), ..Tids::default() },
+            );
+            let share = self.without_cpu(key, thread, &back, (dispatch, too_long), world);
+            most = most.max(share);
+        }
+        if is_cut {
+            self.herd(thread, wait.of.clone(), None);
+            return self.cut(thread, (slept, whole.to), (wait.of, mark), most, world);
+        }
+        self.herd(thread, wait.of, most.0.map(|(_, at)| at));
+        most.over(&mut self.sums);
+    }
+
+    /// Sums what others did while a thread slept, in these pieces; `asleep`: in what, if that may have been too long.
+    fn blocked(
+        &mut self,
+        thread: &Thread,
+        wait: &Wait,
+        pieces: &[Piece],
+        asleep: Option<&Sleep>,
+        world: &World,
+    ) -> Most {
+        let (by, waker) = wait.waker.as_ref().map(|(by, key)| (by, key.tid)).unzip();
+        let mut most = Most::default();
+        for piece in pieces {
+            let mark = wait.mark.max(piece.mark);
             let ns = piece.len_ns();
             let culprit = piece.culprit.as_ref().and_then(Culprit::tid);
             let own = piece.depth == 0 && piece.kind == PathKind::Timer;
             let span = (piece.from, piece.to);
-            let late =
-                withheld::late(back.asleep.as_ref().filter(|_| own), piece.culprit.as_ref(), span);
+            let late = withheld::late(asleep.filter(|_| own), piece.culprit.as_ref(), span);
             let behind = (piece.depth > 0).then_some(piece.thread.tid);
-            let tids = Tids { culprit, behind, ..tids };
-            let key = Key { asked, ..self.key(thread.key, &of, waker.as_ref(), &piece, world) };
+            let tids = Tids { waker, culprit, behind };
+            let key = self.key(thread.key, &wait.of, by, piece, world);
+            let key = Key { asked: wait.asked, again: wait.again, ..key };
             let late_ns = late.map_or(0, |since| piece.to - since);
             let (sums, comm) = (&mut self.sums, &thread.comm);
             if late_ns > 0 {
                 let late = Key { withheld: Some(Withheld::Late), ..key.clone() };
+                let slept = Whole { from: wait.whole.from, to: piece.to };
+                let too_long = too_long(asleep, slept, wait.whole);
                 most.put(sums, (late, tids), comm, late_ns, too_long, mark);
             }
-            most.put(sums, (key, tids), comm, ns - late_ns, whole, mark);
+            most.put(sums, (key, tids), comm, ns - late_ns, wait.whole, mark);
         }
-        if let Some(dispatch) = dispatch {
-            let key = Key::own(thread.key, Part::Dispatch, PathKind::Dispatch);
-            let key = (Key { of: of.clone(), waker, asked, ..key }, tids);
-            let share = self.without_cpu(key, thread, &back, (dispatch, too_long), world);
-            most = most.max(share);
-        }
-        self.herd(thread, of, most.0.map(|(_, at)| at));
-        most.over(&mut self.sums);
+        most
     }
 
     /// A wait that has most in this row is over: was the one before it for nothing?
@@ -363,8 +416,7 @@ impl Blame {
 
     /// What others did while a thread slept.
     fn pieces(&mut self, thread: ThreadKey, slept: Whole) -> Vec<Piece> {
-        let past = Past { history: &self.history, tasks: &self.tasks, of_tasks: Mark::Exact };
-        if self.walked > FREE_PIECES + PER_PIECE * self.history.told {
+        if self.is_too_much() {
             let why = Culprit::Unknown(Unknown::TooManyPieces);
             return vec![Piece {
                 from: slept.from,
@@ -378,9 +430,18 @@ impl Blame {
                 mark: Mark::LowerBound,
             }];
         }
-        let pieces = walk(past, thread, None, slept.from, slept.to);
+        let pieces = walk(self.past(), thread, None, slept.from, slept.to);
         self.walked += pieces.len() as u64 + 1;
         pieces
+    }
+
+    fn past(&self) -> Past<'_> {
+        Past { history: &self.history, tasks: &self.tasks, of_tasks: Mark::Exact }
+    }
+
+    /// Whether more pieces were looked at than what threads did is worth.
+    fn is_too_much(&self) -> bool {
+        self.walked > FREE_PIECES + PER_PIECE * self.history.told
     }
 
     /// The thread that has ended a sleep at `t`, and where it was.
@@ -418,6 +479,7 @@ impl Blame {
             of: of.clone(),
             waker: waker.cloned(),
             asked: false,
+            again: false,
             depth: (piece.depth as i32).min(MAX_DEPTH),
             through: piece.by.filter(|_| piece.depth > 1).map(|by| self.through(by, piece, world)),
             behind,
@@ -453,6 +515,7 @@ impl Blame {
     /// A thread, or the trace, has ended; all of its time is settled.
     fn ended(&mut self, thread: &Thread, world: &World) {
         self.struck(thread, None);
+        self.apart(thread, world);
         let now = self.threads.of(thread);
         let Some(slept) = now.sleeps.take() else { return };
         let back = Back {
@@ -469,6 +532,13 @@ impl Blame {
         let key = (key, Tids::default());
         self.sums.add(key, &thread.comm, slept.to - slept.from, slept, mark);
     }
+}
+
+/// What of a sleep, and of the way to a CPU behind it, lies behind the time until which it was.
+fn too_long(asleep: Option<&Sleep>, slept: Whole, whole: Whole) -> Whole {
+    let due = asleep.and_then(|asleep| asleep.until);
+    let from = due.map_or(whole.from, |due| due.clamp(slept.from, slept.to));
+    Whole { from, ..whole }
 }
 
 /// The row that has most of a wait, and how much, ns.

@@ -80,6 +80,8 @@ pub(super) struct Key {
     pub(super) waker: Option<By>,
     /// It had asked the waker.
     pub(super) asked: bool,
+    /// A timer has ended this part of the wait, which went on.
+    pub(super) again: bool,
     pub(super) depth: i32,
     pub(super) through: Option<Through>,
     pub(super) behind: Option<Behind>,
@@ -129,6 +131,7 @@ impl Key {
             of: For::default(),
             waker: None,
             asked: false,
+            again: false,
             depth: 0,
             through: None,
             behind: None,
@@ -268,8 +271,8 @@ impl Sums {
 }
 
 fn row(key: Key, sum: Sum) -> tables::Blame {
-    let Key { who, part, of, waker, asked, depth, through, behind, kind, culprit, taker, withheld } =
-        key;
+    let Key { who, part, of, waker, asked, again, depth, through, behind, kind, culprit, .. } = key;
+    let (taker, withheld) = (key.taker, key.withheld);
     let waker_pid = waker.as_ref().map(|by| by.pid.0);
     let behind_pid = behind.as_ref().map(|behind| behind.pid.0);
     let (waker_comm, waker_stack) = waker.map_or((None, None), |by| (Some(by.comm), by.stack));
@@ -298,6 +301,7 @@ fn row(key: Key, sum: Sum) -> tables::Blame {
         waker_comm,
         waker_stack,
         asked,
+        again,
         depth,
         through_comm: through.as_ref().map(|through| through.comm.clone()),
         through_call: through.as_ref().and_then(|through| through.call.clone()),

@@ -345,7 +345,7 @@ mod tests {
         let (server, client) = (who(1, "postgres"), who(90, "psql").key);
         let child = |pid| Who { key: ThreadKey { pid: Pid(pid), tid: Tid(pid) }, comm: "postgres" };
         let mut talks = Talks::default();
-        let mut tells = |talks: &mut Talks, pid, by_loop: bool| {
+        let tells = |talks: &mut Talks, pid, by_loop: bool| {
             if by_loop {
                 talks.hears(server.key, Some(child(pid).key));
             }

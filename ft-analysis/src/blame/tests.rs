@@ -295,6 +295,87 @@ fn a_server_that_had_no_cpu_has_not_asked_whom_it_finds_waiting() {
     assert!(asked_first.contains(&true), "{asked_first:?}");
 }
 
+/// a waits for what b keeps until 70. Its own timer wakes it at 30, and it goes on at the same place.
+const CUT_BY_A_TIMER: &str = "0 0 .>a S
+     5 0 a>b R
+     7 0 b>a R
+     10 asleep a epoll_wait 4
+     10 0 a>b S
+     11 chain a wait 7
+     20 asleep b nanosleep 1
+     20 0 b>. S
+     30 irq . vector 2 0 local_timer
+     31 wake . a 0 0
+     34 0 .>a S
+     40 asleep a epoll_wait 4
+     40 0 a>. S
+     41 chain a wait 7
+     50 irq . vector 2 0 local_timer
+     51 wake . b 0 0
+     55 0 .>b S
+     70 wake b a 0 0
+     75 0 b>a S
+     80 0 a>. X";
+
+#[test]
+fn a_wait_that_a_timer_of_the_waiter_cuts_is_behind_who_ends_it_at_last() {
+    let (rows, _) = run(true, CUT_BY_A_TIMER);
+    let of_a = |row: &&Blame| thread(row.tid.0) == 'a' && row.call.is_some();
+    let rows: Vec<_> = rows.blame.iter().filter(of_a).map(|row| (text(row), row.again)).collect();
+    let rows: Vec<_> = rows.iter().map(|(text, again)| (&**text, *again)).collect();
+    assert_eq!(
+        rows,
+        [
+            ("a dispatch epoll_wait interrupt local_timer 1 x0 24@10", false),
+            ("a dispatch epoll_wait dispatch . 2 x0 24@10", false),
+            ("a blocked epoll_wait <b 1b running 10 x0 65@10", true),
+            ("a blocked epoll_wait <b 1b timer local_timer in nanosleep 11 x0 65@10", true),
+            ("a blocked epoll_wait <b 1b timer local_timer in nanosleep 11 x0 65@10", false),
+            ("a blocked epoll_wait <b 1b dispatch . 4 x0 65@10", false),
+            ("a blocked epoll_wait <b 1b running 15 x1 65@10", false),
+            ("a dispatch epoll_wait <b 0b dispatch b 5 x0 35@40", false),
+        ],
+        "one wait"
+    );
+    // Elsewhere it is another wait.
+    for other in [
+        CUT_BY_A_TIMER.replace("41 chain a wait 7", "41 chain a wait 8"),
+        CUT_BY_A_TIMER.replace("70 wake b a 0 0", "69 irq b hard 3 0 disk\n70 wake b a 0 0"),
+        CUT_BY_A_TIMER.replace("asleep a epoll_wait 4", "asleep a nanosleep 1"),
+    ] {
+        let (rows, _) = run(true, &other);
+        assert!(rows.blame.iter().all(|row| !row.again), "{other}");
+        let timed = |row: &&Blame| thread(row.tid.0) == 'a' && row.depth == 0;
+        let timed = rows.blame.iter().filter(timed).find(|row| row.kind == PathKind::Timer);
+        assert_eq!(timed.map(|row| (row.ns, row.waits)), Some((21, 1)), "{other}");
+    }
+}
+
+#[test]
+fn parts_of_one_wait_are_bounded() {
+    let mut timeline = "0 0 .>b S\n1 0 b>a R\n".to_owned();
+    for t in (100..1100).step_by(100) {
+        timeline += &format!(
+            "{t} asleep a epoll_wait 4
+             {t} 0 a>b S
+             {} irq b vector 2 0 local_timer
+             {} wake b a 0 0
+             {} 0 b>a R\n",
+            t + 50,
+            t + 51,
+            t + 60
+        );
+    }
+    timeline += "1100 asleep a epoll_wait 4\n1100 0 a>b S\n1150 wake b a 0 0\n1160 0 b>a S\n";
+    let (rows, _) = run(true, &timeline);
+    let of_a = |row: &&Blame| thread(row.tid.0) == 'a' && row.part == Part::Blocked;
+    let sum = |again: bool, depth: i32| -> i64 {
+        let rows = rows.blame.iter().filter(of_a);
+        rows.filter(|row| (row.again, row.depth) == (again, depth)).map(|row| row.ns).sum()
+    };
+    assert_eq!([sum(false, 0), sum(true, 1), sum(false, 1)], [6 * 51, 4 * 51, 50]);
+}
+
 /// b computes in chain 5, and wakes c in chain 6 shortly before it loses its CPU there. a waits for it.
 #[test]
 fn a_sample_says_more_of_where_one_ran_than_where_it_lost_its_cpu() {

@@ -72,6 +72,9 @@ table! {
         /// It had asked the threads that ended the wait: of both roles, its own was the first to wake the other, and goes on to. Else
         /// it waits for what others bring.
         pub asked: bool,
+        /// A timer of its own has ended this part of the wait, and it went on at the same place until the thread above ended it: what
+        /// follows is what was done in this part for which it waited all the time.
+        pub again: bool,
         /// Waits through which the row follows those that end one another: 0: only this thread; 1: the one that woke it; more: the one
         /// that had woken that, and so on; 3 and more are 3.
         pub depth: i32 as Count,

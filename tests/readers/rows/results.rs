@@ -297,6 +297,7 @@ pub(super) fn tables(dir: &Path, meta: &mut Meta, count: i32) {
         waker_comm: some(i).map(|_| "burner".into()),
         waker_stack: some(i).map(i64::from),
         asked: i % 2 == 0,
+        again: i % 2 == 0,
         depth: i,
         through_comm: some(i).map(|_| "middle".into()),
         through_call: some(i).map(|_| "read".into()),

@@ -155,7 +155,7 @@ impl Called {
 pub(super) struct Group {
     pub(super) who: Role,
     pub(super) lost_ns: i64,
-    /// Waits for a lock that a timer has ended, and that go on.
+    /// Waits for a lock that a timer has ended, and of which nobody that is known has ended the rest.
     pub(super) again_ns: i64,
     /// What others kept from them, or were asked for.
     pub(super) needed_ns: i64,
@@ -225,7 +225,7 @@ impl Group {
                 tid: row.tid.0,
             });
         }
-        // It asks for the lock again from time to time, whoever has it.
+        // It has asked for the lock again, whoever has it.
         if kind.is_held() && row.depth == 0 && row.kind == PathKind::Timer {
             self.again_ns += row.ns;
             return;

@@ -152,7 +152,7 @@ fn without_cpu(did: Vec<Did>) -> Vec<Did> {
     all
 }
 
-/// Waits for a lock that a timer has ended and that go on are behind who holds it.
+/// Waits for a lock that a timer has ended, and that went on, are behind who holds it, although nobody that is known has ended them.
 fn kept(behind: &mut Vec<BehindIt>, holder: Option<&Role>, ns: i64) {
     if ns == 0 {
         return;

@@ -428,6 +428,10 @@ impl All {
         }
         // Who waits for one that waits for a time has no work, unless it has asked that one, or that one keeps what it needs.
         let does = !matches!(row.kind, PathKind::Timer | PathKind::Unknown);
+        // Who looks after a time whether there is anything has none to do, whoever brings something at last.
+        if row.again && !was_kept {
+            return self.rests(row, kind);
+        }
         let is_lost = match kind.class() {
             Class::Lost => true,
             Class::Handover => {

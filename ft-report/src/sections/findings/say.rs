@@ -380,7 +380,7 @@ fn did(d: &Did, of_ns: i64, by: bool) -> Text {
         },
         PathKind::Interrupt => text!("{} interrupted by {}", share, Word(culprit)),
         PathKind::Timer if d.culprit.is_none() => {
-            text!("{} keeping it while it was asked for again", share)
+            text!("{} holding it past a time-out of the waiter", share)
         }
         PathKind::Timer => text!("{} asleep{} until a time", share, call),
         PathKind::Device if culprit == BLOCK => {

@@ -27,6 +27,7 @@ pub(super) fn row() -> Blame {
         waker_comm: None,
         waker_stack: None,
         asked: false,
+        again: false,
         depth: 0,
         through_comm: None,
         through_call: None,
@@ -287,7 +288,26 @@ fn waits_that_are_begun_again_are_behind_the_holder() {
     };
     let text = text(report(&[(7, "worker-0")], &[behind_logger(7, "worker-0", 100), again]));
     assert!(text.contains("lost 400 ms"), "{text}");
-    assert!(text.contains("100 % of it behind logger: 75.0 % keeping it while "), "{text}");
+    let expected = "100 % of it behind logger: 75.0 % holding it past a time-out of the waiter";
+    assert!(text.contains(expected), "{text}");
+}
+
+/// PostgreSQL looks for a deadlock after a second, and goes on to wait.
+#[test]
+fn a_wait_that_a_timer_of_the_waiter_cuts_is_one_finding() {
+    let last = behind_logger(7, "worker-0", 200);
+    let cut = Blame { again: true, waits: 0, ns: 300 * MS, ..last.clone() };
+    let found = report(&[(7, "worker-0")], &[last.clone(), cut.clone()]);
+    let waits: Vec<_> = found.findings.iter().map(|f| (f.lost_ns, f.waits)).collect();
+    assert_eq!(waits, [(500 * MS, 1)]);
+    let text = text(found);
+    let expected = "100 % of it behind logger: 100 % asleep in clock_nanosleep until a time\n";
+    assert!(text.contains(expected), "{text}");
+    // One that looks after a time whether there is work was not kept from any, whatever the one did who has brought some.
+    let call = |row: Blame| Blame { lock: false, call: Some("futex".into()), waits: 50, ..row };
+    let rows = [call(last), call(cut)].map(|row| Blame { kind: PathKind::Running, ..row });
+    let given = report(&[(7, "worker-0")], &rows);
+    assert_eq!((given.findings[0].lost_ns, given.idle[0].ns), (200 * MS, 300 * MS));
 }
 
 #[test]
