@@ -70,6 +70,7 @@ impl Blame {
     fn alone(&mut self, thread: &Thread, part: Cut, world: &World) {
         let Cut { of, slept, until, mark, pieces, dispatch } = part;
         let whole = Whole { from: slept.from, to: until };
+        self.threads.of(thread).places.waited(&of, None);
         let wait = Wait { of, waker: None, asked: false, again: false, whole, mark };
         let most = self.blocked(thread, &wait, &pieces, None, world);
         most.max(dispatch).over(&mut self.sums);

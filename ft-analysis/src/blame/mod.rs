@@ -23,6 +23,7 @@ mod again;
 mod asleep;
 mod cpu;
 mod herds;
+mod once;
 mod spots;
 mod struck;
 mod sums;
@@ -43,6 +44,7 @@ use ft_trace::Mark;
 use ft_trace::ids::{Cpu, Name, Pid, ThreadKey, Tid};
 use ft_trace::tables::{ChainKind, Part, PathKind, Sleep, Withheld};
 use herds::{Called, Herds};
+use once::{Once, Places};
 use spots::{Seen, Spot, Spots};
 use std::collections::VecDeque;
 use struck::Struck;
@@ -81,6 +83,7 @@ pub struct Blame {
     spots: Spots,
     talks: Talks,
     herds: Herds,
+    once: Once,
     threads: PerThread<Now>,
     denied: Denied,
     struck: Struck,
@@ -99,6 +102,7 @@ impl Default for Blame {
             spots: Spots::default(),
             talks: Talks::default(),
             herds: Herds::default(),
+            once: Once::default(),
             threads: PerThread::default(),
             denied: Denied::default(),
             struck: Struck::default(),
@@ -123,6 +127,8 @@ struct Now {
     kept: Option<Kept>,
     /// When it was woken last, and where in its code the waker was.
     woken: (i64, Option<i64>),
+    /// Where it has waited.
+    places: Places,
     /// Parts of its wait that a timer has ended.
     parts: VecDeque<Cut>,
     /// The call of a herd by which its sleep ends.
@@ -240,7 +246,7 @@ impl Analysis for Blame {
     }
 
     fn end(&mut self, _: &World, rows: &mut Rows, _: &mut Tally) {
-        rows.blame = self.sums.rows();
+        rows.blame = self.sums.rows(&self.once);
     }
 }
 
@@ -279,7 +285,10 @@ impl Blame {
                 // It may come in pieces, cut where others did something.
                 self.threads.of(thread).struck = Some(stretch.clone());
             }
-            Part::Running => self.over(thread, None, world),
+            Part::Running => {
+                self.over(thread, None, world);
+                self.threads.of(thread).places.works(stretch.to - stretch.from);
+            }
         }
     }
 
@@ -339,6 +348,7 @@ impl Blame {
             (wait.whole.from, most) = self.joined(thread, &wait, (waker, slept.to), world);
         }
         if !is_cut {
+            self.waited(thread, &wait, asleep.as_ref(), slept);
             let pieces = self.pieces(thread.key, slept);
             most = most.max(self.blocked(thread, &wait, &pieces, asleep.as_ref(), world));
         }
@@ -395,6 +405,23 @@ impl Blame {
             most.put(sums, (key, tids), comm, ns - late_ns, wait.whole, mark);
         }
         most
+    }
+
+    /// A wait is over: was it the only one there?
+    fn waited(&mut self, thread: &Thread, wait: &Wait, asleep: Option<&Sleep>, slept: Whole) {
+        let waker = wait.waker.as_ref().map(|(_, waker)| *waker);
+        let other = waker.filter(|by| by.pid == thread.key.pid && by.tid != thread.key.tid);
+        let by_maker = other.map(|by| self.talks.has_made(by, thread.key));
+        let places = &mut self.threads.of(thread).places;
+        if asleep.is_some_and(|asleep| asleep.until.is_some()) {
+            places.works(slept.to - slept.from);
+        }
+        places.waited(&wait.of, by_maker);
+        if let (Some(by), Some(futex)) = (other, wait.of.futex())
+            && self.talks.has_made(thread.key, by)
+        {
+            self.once.told(by, thread.key, futex, slept.to);
+        }
     }
 
     /// A wait that has most in this row is over: was the one before it for nothing?
@@ -516,6 +543,14 @@ impl Blame {
     fn ended(&mut self, thread: &Thread, world: &World) {
         self.struck(thread, None);
         self.apart(thread, world);
+        self.not_over(thread, world);
+        let places = std::mem::take(&mut self.threads.of(thread).places);
+        let ran = |since| self.history.of(thread.key).map_or(0, |past| past.ran_since(since));
+        self.once.ended(thread.key, places, ran);
+    }
+
+    /// A thread ends, or the trace does, in a sleep.
+    fn not_over(&mut self, thread: &Thread, world: &World) {
         let now = self.threads.of(thread);
         let Some(slept) = now.sleeps.take() else { return };
         let back = Back {
@@ -524,8 +559,10 @@ impl Blame {
             ..std::mem::take(&mut now.back)
         };
         let (mark, now_joins) = (now.mark.max(Mark::Censored), now.joins);
+        let of = For { join: now_joins, ..waited_for(thread, &back, world) };
+        self.threads.of(thread).places.waited(&of, None);
         let key = Key {
-            of: For { join: now_joins, ..waited_for(thread, &back, world) },
+            of,
             culprit: Some("not over".into()),
             ..Key::own(thread.key, Part::Blocked, PathKind::Unknown)
         };

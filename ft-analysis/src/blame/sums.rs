@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use super::once::Once;
+
 use ft_trace::Mark;
 use ft_trace::ids::{Name, Nanos, Pid, ThreadKey, Tid};
 use ft_trace::tables::{self, FileKind, Part, PathKind, Withheld};
@@ -23,7 +25,7 @@ pub(super) struct For {
     pub(super) operation: Option<i32>,
     pub(super) lock: bool,
     pub(super) join: bool,
-    /// Those of its role also end waits at this futex.
+    /// It also ends waits at this futex, or has waited there once, in the midst of its work.
     pub(super) turns: bool,
     pub(super) holder: Option<i32>,
     pub(super) stack: Option<i64>,
@@ -259,12 +261,24 @@ impl Sums {
     }
 
     /// The rows, in the order in which they began.
-    pub(super) fn rows(&mut self) -> Vec<tables::Blame> {
+    pub(super) fn rows(&mut self, once: &Once) -> Vec<tables::Blame> {
         let mut all: Vec<_> = self.known.drain().collect();
         all.sort_unstable_by_key(|(_, at)| *at);
         let sums = std::mem::take(&mut self.sums);
+        // Who waits at each futex of a process; none: several.
+        let mut waiters = HashMap::<(Pid, i64), Option<Tid>>::new();
+        for (key, _) in &all {
+            let Some(futex) = key.of.futex() else { continue };
+            let waiter = waiters.entry((key.who.pid, futex)).or_insert(Some(key.who.tid));
+            *waiter = waiter.filter(|tid| *tid == key.who.tid);
+        }
+        let turns = |mut key: Key| {
+            let others = |futex| waiters.get(&(key.who.pid, futex)).is_some_and(Option::is_none);
+            key.of.turns |= once.is(key.who, &key.of, others);
+            key
+        };
         let mut rows: Vec<_> =
-            all.into_iter().zip(sums).map(|((key, _), sum)| row(key, sum)).collect();
+            all.into_iter().zip(sums).map(|((key, _), sum)| row(turns(key), sum)).collect();
         rows.sort_by_key(|row| row.ts);
         rows
     }
@@ -348,7 +362,7 @@ mod tests {
         let depth = |depth| Key { depth, ..own() };
         (1..2 * most as i32).for_each(|n| add(depth(n)));
         add(stack(0));
-        let rows = sums.rows();
+        let rows = sums.rows(&Once::default());
         assert_eq!(rows.iter().map(|row| row.ns).sum::<i64>(), 4 * most);
         // Those with chains; the one without; those of each depth; and one for what is left.
         assert_eq!(rows.len(), 2 * MAX_BLAMED);

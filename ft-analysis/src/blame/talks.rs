@@ -173,6 +173,11 @@ impl Talks {
         }
     }
 
+    /// Whether a thread has made another one.
+    pub(super) fn has_made(&self, by: ThreadKey, child: ThreadKey) -> bool {
+        self.makers.get(&child).is_some_and(|made| made.by == by)
+    }
+
     /// The wait of one at an event loop is ended, by a thread that is observed or by something else; no timer of its own.
     pub(super) fn hears(&mut self, whom: ThreadKey, by: Option<ThreadKey>) {
         let Some(heard) = self.heard.get_mut(&whom) else { return };

@@ -491,3 +491,29 @@ fn whatever_happens_the_parts_sum() {
         assert_eq!(sums, walls, "{seed}\n{timeline}");
     }
 }
+
+/// b has what a waits for at a futex that says nothing of what it is, and runs until it has done with it.
+#[test]
+fn who_waits_at_a_futex_once_in_the_midst_of_its_work_was_kept_from_it() {
+    let round = |t: i64| {
+        format!(
+            "{t} asleep a futex 4096 - - 0
+             {t} 0 a>b S
+             {} chain a wait 7
+             {} wake b a 0 0
+             {} 0 b>a R\n",
+            t + 1,
+            t + 50_000_000,
+            t + 50_000_010
+        )
+    };
+    let turns = |works: i64, rounds: i64| {
+        let begin = "0 0 .>b S\n1 0 b>a R\n".to_owned();
+        let rounds: String = (0..rounds).map(|n| round(works + n * 100_000_000)).collect();
+        let (rows, _) = run(true, &(begin + &rounds + "900000000 0 a>. X"));
+        let waits = rows.blame.iter().filter(|row| thread(row.tid.0) == 'a' && row.call.is_some());
+        waits.map(|row| row.turns).collect::<Vec<_>>()
+    };
+    assert_eq!(turns(5_000_000, 1), [true; 2], "asleep, and on its way");
+    assert_eq!(turns(5_000_000, 2), [false; 2], "it comes back, as one does for work");
+}

@@ -105,6 +105,13 @@ impl Past {
         kept.map(|step| step.to - step.from.max(t)).sum()
     }
 
+    /// For how long it has run since `t`.
+    pub(crate) fn ran_since(&self, t: i64) -> i64 {
+        let since = self.steps.iter().rev().take_while(|step| step.to > t);
+        let ran = since.filter(|step| step.part == Part::Running);
+        ran.map(|step| step.to - step.from.max(t)).sum()
+    }
+
     /// When the last of it was over.
     fn end(&self) -> i64 {
         let step = self.steps.back().map_or(i64::MIN, |step| step.to);

@@ -55,7 +55,9 @@ table! {
         pub lock: bool,
         /// It waits for a thread of its process to end: the value that is expected of the futex is the number of one.
         pub join: bool,
-        /// It is a futex at which this thread also ends waits: it is taken in turns, as a lock is and a queue is not.
+        /// It is a futex at which this thread also ends waits: it is taken in turns, as a lock is and a queue is not. Or another thread
+        /// of the process has ended its only wait there, and it had work of its own before or behind that: whoever waits for work comes
+        /// back.
         pub turns: bool,
         /// Number of the thread that held it when it began to wait: of a mutex of glibc that is in use by one process alone.
         pub holder_tid: Option<i32> as Tid,
