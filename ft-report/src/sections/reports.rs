@@ -20,7 +20,7 @@ use super::runs::RunsReport;
 use super::scopes::ScopesReport;
 use super::stacks::StacksReport;
 use super::study::Study;
-use super::summary::Answers;
+use super::summary::{self, Answers};
 use super::switches::SwitchesReport;
 use super::tasks::TasksReport;
 use super::time::TimeReport;
@@ -68,6 +68,7 @@ pub(super) static REPORTS: [Report; 27] = [
                 time: TimeReport::read(s)?,
                 tasks: TasksReport::read(s)?,
                 functions: FunctionsReport::read(s)?,
+                sleeps: summary::knows_sleeps(s)?,
                 preload: s.trace.meta().start.preload,
             };
             Ok(answers.section())

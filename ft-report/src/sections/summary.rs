@@ -4,6 +4,8 @@ mod program;
 mod unknown;
 mod values;
 
+pub(super) use unknown::knows_sleeps;
+
 use super::apart::Names;
 use super::dispatch::{DispatchReport, LATE_NS, WorstWake};
 use super::functions::FunctionsReport;
@@ -34,6 +36,8 @@ pub(super) struct Answers {
     pub(super) time: TimeReport,
     pub(super) tasks: TasksReport,
     pub(super) functions: FunctionsReport,
+    /// It is known in which calls threads slept.
+    pub(super) sleeps: bool,
     /// The command ran with the preload library.
     pub(super) preload: bool,
 }

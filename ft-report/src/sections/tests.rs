@@ -63,6 +63,7 @@ fn answers_of(rows: Rows, tally: &Tally) -> Answers {
         time: times.finish(tally, steal),
         tasks: tasks.finish(tally),
         functions: functions.finish(tally, 2e9),
+        sleeps: false,
         preload: false,
     }
 }

@@ -117,6 +117,10 @@ fn the_summary_without_holds_says_how_long_threads_were_blocked_and_what_would_s
     let futex = "was not recorded: -k default,futex records waits at futexes and semaphores";
     let expected = format!("{blocked} {futex}, --preload those for pthread locks\n");
     assert!(text.contains(&expected), "{text}");
+    // The first screen has named the locks.
+    let text = summary(sleeps, |answers| answers.sleeps = true);
+    let expected = "30.0 % of their time; `ft-agent findings` says at what: -k default,futex";
+    assert!(text.contains(expected) && !text.contains("not recorded:"), "{text}");
     // Locks of pthread would have been seen.
     let text = summary(sleeps, |answers| answers.preload = true);
     assert!(text.contains(&format!("{blocked} that --preload does not see {futex}\n")), "{text}");
