@@ -368,11 +368,12 @@ impl DispatchReport {
             .column("latency", |w| w.interval())
             .column("cpu", |w| Id(w.cpu))
             .column("prio", |w| Id(w.prio))
-            .column("woken by", |w| Thread::of(Some(w.waker_tid), Some(&w.waker)))
+            .column("current", |w| Thread::of(Some(w.waker_tid), Some(&w.waker)))
             .notes("in, called from", |w| w.called.way().map(Word))
             .column("ran instead", |w| Thread::of(w.behind_tid, w.behind.as_deref()))
             .column("for", |w| w.behind_ns.map(Ns))
             .column("migrated", |w| Word(if w.migrated { "yes" } else { "no" }));
-        s.table(own::beside(t, |w| (w.agent_ns, w.dur_ns)).titled("The worst wake-ups"));
+        let what = "The worst wake-ups (current: on the CPU where it was woken, by that thread or by an interrupt)";
+        s.table(own::beside(t, |w| (w.agent_ns, w.dur_ns)).titled(what));
     }
 }

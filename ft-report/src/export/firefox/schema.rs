@@ -152,8 +152,8 @@ markers! {
         mark: &'a str as "Mark",
     }
     /// A thread was woken and waited for a CPU.
-    Dispatch: Dispatch, "woken by {marker.data.waker}, behind {marker.data.behind}, {marker.data.mark}" {
-        waker: &'a str as "Woken by",
+    Dispatch: Dispatch, "woken where {marker.data.waker} was current, behind {marker.data.behind}, {marker.data.mark}" {
+        waker: &'a str as "Current where it was woken",
         behind: &'a str as "Longest on the CPU meanwhile",
         cpu: i32 as "CPU",
         migrated: &'a str as "Moved to another CPU",

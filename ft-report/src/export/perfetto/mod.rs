@@ -264,7 +264,8 @@ impl Writer<'_> {
             let name = format!("wakes {}", thread_name(&d.comm, d.tid));
             self.mark(d.ts, waker, "waking", &name, Notes::default(), begins)?;
         }
-        let name = format!("woken by {}", thread_name(&d.waker_comm, d.waker_tid));
+        // An interrupt may have done it.
+        let name = format!("woken where {} was current", thread_name(&d.waker_comm, d.waker_tid));
         self.mark(Nanos(item.to), woken, "wake-up", &name, notes::dispatch(d), ends)
     }
 
