@@ -197,7 +197,7 @@ pub(super) fn bounded<K: Clone + Eq + std::hash::Hash, V: Default>(
 
 impl Group {
     pub(super) fn add(&mut self, row: &Blame, kind: Kind, needs: bool) {
-        self.who.add(&row.comm, Some(row.tid.0));
+        self.who.add(&row.comm, Some(row.pid.0), Some(row.tid.0));
         self.lost_ns += row.ns;
         self.needed_ns += if needs { row.ns } else { 0 };
         self.waits += row.waits;
@@ -211,7 +211,7 @@ impl Group {
         if let Some(comm) = &row.waker_comm
             && let Some((who, ns)) = bounded(&mut self.wakers, role(comm).to_owned())
         {
-            who.add(comm, row.waker_tid);
+            who.add(comm, row.waker_pid, row.waker_tid);
             *ns += row.ns;
         }
         // Of a sleep after which it had no CPU, only that is here.
@@ -291,7 +291,8 @@ impl Group {
         };
         let Some(behind) = bounded(&mut self.behind, name) else { return };
         if !comm.is_empty() {
-            behind.who.add(&comm, tid);
+            let pid = row.behind_comm.as_ref().and(row.behind_pid);
+            behind.who.add(&comm, pid, tid);
         }
         behind.ns += row.ns;
         if let Some(through) =

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::group::{MAX_FOUND, bounded, most_first};
+use super::names::Census;
 use super::pattern::Pattern;
 use super::places::{functions, merged};
 use super::role::{Role, role};
@@ -43,7 +44,7 @@ impl Herds {
             return;
         }
         let herd = self.0.entry(name.to_owned()).or_default();
-        herd.who.add(&row.comm, Some(row.tid.0));
+        herd.who.add(&row.comm, Some(row.pid.0), Some(row.tid.0));
         herd.waits += row.waits;
         herd.vain += row.vain;
         herd.mark = herd.mark.max(row.mark);
@@ -52,7 +53,7 @@ impl Herds {
             return;
         }
         if let Some((who, vain)) = bounded(&mut herd.wakers, role(waker).to_owned()) {
-            who.add(waker, row.waker_tid);
+            who.add(waker, row.waker_pid, row.waker_tid);
             *vain += row.vain;
         }
         if let Some(stack) = row.waker_stack {
@@ -61,15 +62,17 @@ impl Herds {
     }
 
     /// Those that are worth it.
-    pub(super) fn findings(self, code: &Code) -> impl Iterator<Item = Finding> {
+    pub(super) fn findings(self, code: &Code, census: &Census) -> impl Iterator<Item = Finding> {
         let worth = |herd: &Herd| herd.vain >= MANY && herd.vain > herd.waits / VAIN_ONE_IN;
         let worth = self.0.into_iter().filter(move |(_, herd)| worth(herd));
-        worth.map(|(name, herd)| finding(&name, herd, code))
+        worth.map(|(name, herd)| finding(&name, herd, code, census))
     }
 }
 
-fn finding(name: &str, herd: Herd, code: &Code) -> Finding {
-    let wakers = most_first(herd.wakers);
+fn finding(name: &str, mut herd: Herd, code: &Code, census: &Census) -> Finding {
+    let mut wakers = most_first(herd.wakers);
+    census.tell(&mut herd.who);
+    wakers.iter_mut().for_each(|(who, _)| census.tell(who));
     let by = wakers.first().map_or(String::new(), |(who, _)| who.stem().to_owned());
     let at = functions(&merged(&herd.woken_at, code));
     let behind = |(who, _)| {

@@ -34,7 +34,7 @@ pub(super) fn waits(input: Input<'_>) -> Result<Vec<LockSum>> {
     input.rows(|row: LockWait| {
         let key = (role(&row.comm).to_owned(), row.pid, row.lock);
         let Some(sum): Option<&mut LockSum> = bounded(&mut sums, key) else { return };
-        sum.who.add(&row.comm, Some(row.tid.0));
+        sum.who.add(&row.comm, Some(row.pid.0), Some(row.tid.0));
         (sum.name, sum.kind) = (row.lock_name.to_string(), row.kind.to_string());
         sum.waits += 1;
         sum.ns += row.dur;

@@ -13,8 +13,13 @@ use ft_trace::tables::PathKind;
 /// Samples of those who are behind a finding from which is said where they ran.
 const ENOUGH_SAMPLES: i64 = 5;
 
-pub(super) fn finding(key: Key, group: Group, code: &Code, walls: &Walls) -> Finding {
-    let wall_ns = walls.roles.get(&key.role).copied().unwrap_or(0);
+pub(super) fn finding(key: Key, mut group: Group, code: &Code, walls: &Walls) -> Finding {
+    let told = |mut who: Role| {
+        walls.census.tell(&mut who);
+        who
+    };
+    group.who = told(group.who);
+    let wall_ns = walls.of(&group.who, &key.role);
     let pattern = pattern::of_wait(&key, &group, wall_ns);
     let at = functions(&merged(&group.stacks, code));
     let mut behind: Vec<BehindIt> = group
@@ -48,12 +53,13 @@ pub(super) fn finding(key: Key, group: Group, code: &Code, walls: &Walls) -> Fin
             let did = without_cpu(did);
             let worth = |(_, ns): &(Role, i64)| *ns > behind.ns / THROUGH_ONE_IN;
             let through = most_first(behind.through).into_iter().filter(worth);
-            let through = through.map(|(who, _)| who.name).collect();
-            BehindIt { who: behind.who, through, ns: behind.ns, did, at, at_sleep }
+            let through = through.map(|(who, _)| told(who).name).collect();
+            BehindIt { who: told(behind.who), through, ns: behind.ns, did, at, at_sleep }
         })
         .collect();
     behind.sort_by_key(|behind| (Reverse(behind.ns), behind.who.name.clone()));
-    let wakers = most_first(group.wakers);
+    let wakers = most_first(group.wakers).into_iter().map(|(who, ns)| (told(who), ns));
+    let wakers: Vec<_> = wakers.collect();
     let holder = holder(&key, &wakers, &behind, group.lost_ns);
     kept(&mut behind, holder.as_ref(), group.again_ns);
     let kind_word = serde_json::to_value(key.kind).unwrap_or_default();
@@ -92,6 +98,7 @@ pub(super) fn finding(key: Key, group: Group, code: &Code, walls: &Walls) -> Fin
             LongestWait {
                 ns: longest.ns,
                 ts: longest.ts,
+                name: walls.census.numbered(&longest.comm, longest.tid),
                 comm: longest.comm.to_string(),
                 pid: longest.pid,
                 tid: longest.tid,

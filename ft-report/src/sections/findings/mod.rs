@@ -12,6 +12,7 @@ mod herd;
 mod kind;
 mod locks;
 mod make;
+mod names;
 mod pattern;
 mod places;
 mod role;
@@ -40,6 +41,7 @@ use herd::Herds;
 pub use kind::{Class, Kind};
 pub use locks::LockSum;
 use make::finding;
+use names::{Census, Newest};
 pub use pattern::Pattern;
 use pattern::Priorities;
 pub use role::Role;
@@ -201,6 +203,9 @@ pub struct LongestWait {
     pub pid: i32,
     /// Its number.
     pub tid: i32,
+    /// What it is called, with its number.
+    #[serde(skip)]
+    name: String,
 }
 
 /// Threads that had nothing to do.
@@ -222,9 +227,12 @@ impl FindingsReport {
         let (names, prios) = threads(input)?;
         let (faults, locks) = (Some(faults(input)?), lock_names(input)?);
         let mut all = All { prios, faults, locks, ..All::default() };
-        input.rows(|row: ThreadTime| all.walls.add(&row))?;
+        input.rows(|mut row: ThreadTime| {
+            names.rename(row.pid.0, row.tid.0, &mut row.comm);
+            all.walls.add(&row);
+        })?;
         input.rows(|mut row: Blame| {
-            names.rename(&mut row);
+            names.rename_all(&mut row);
             all.add(&row, code);
         })?;
         let has = |group| input.recorded(group);
@@ -275,38 +283,15 @@ fn lock_names(input: Input<'_>) -> Result<Locks> {
 }
 
 /// The newest names and priorities of all threads.
-fn threads(input: Input<'_>) -> Result<(Names, Priorities)> {
-    let (mut names, mut prios) = (Names::default(), Priorities::default());
+fn threads(input: Input<'_>) -> Result<(Newest, Priorities)> {
+    let (mut names, mut prios) = (Newest::default(), Priorities::default());
     input.rows(|row: ThreadRow| {
         prios.add(&row);
         if !row.name.is_empty() {
-            names.0.insert((row.pid.0, row.tid.0), row.name);
+            names.add(row.pid.0, row.tid.0, row.name);
         }
     })?;
     Ok((names, prios))
-}
-
-/// The newest names of threads: one that had another before it named itself is one thread.
-#[derive(Debug, Default)]
-struct Names(HashMap<(i32, i32), Name>);
-
-impl Names {
-    fn rename(&self, row: &mut Blame) {
-        let newest = |pid, tid, comm: &mut Name| {
-            if let Some(name) = self.0.get(&(pid, tid)) {
-                *comm = name.clone();
-            }
-        };
-        newest(row.pid.0, row.tid.0, &mut row.comm);
-        for (pid, tid, comm) in [
-            (row.behind_pid, row.behind_tid, &mut row.behind_comm),
-            (row.waker_pid, row.waker_tid, &mut row.waker_comm),
-        ] {
-            if let (Some(pid), Some(tid), Some(comm)) = (pid, tid, comm) {
-                newest(pid, tid, comm);
-            }
-        }
-    }
 }
 
 /// Wall times.
@@ -317,17 +302,28 @@ struct Walls {
     /// By thread and first sight.
     threads: HashSet<(i32, i64)>,
     roles: HashMap<String, i64>,
+    /// By number.
+    own: HashMap<i32, i64>,
+    census: Census,
 }
 
 impl Walls {
     fn add(&mut self, row: &ThreadTime) {
         if self.threads.insert((row.tid.0, row.ts.0)) {
             self.wall_ns += row.wall_ns;
+            self.census.add(row);
+            *self.own.entry(row.tid.0).or_default() += row.wall_ns;
             *self.roles.entry(role(&row.comm).to_owned()).or_default() += row.wall_ns;
         }
         if row.part == Part::Running {
             self.running_ns += row.spent_ns;
         }
+    }
+
+    /// That of threads: of one its own, of several that of all of their role.
+    fn of(&self, who: &Role, role: &str) -> i64 {
+        let own = who.only().and_then(|(_, tid)| self.own.get(&tid));
+        own.or_else(|| self.roles.get(role)).copied().unwrap_or(0)
     }
 }
 
@@ -366,7 +362,8 @@ struct IdleSum {
 }
 
 impl IdleSum {
-    fn over(self) -> Idle {
+    fn over(mut self, census: &Census) -> Idle {
+        census.tell(&mut self.who);
         let mut calls: Vec<_> =
             self.calls.into_iter().filter(|(_, ns)| *ns >= self.ns / CALLS_ONE_IN).collect();
         calls.sort_by_key(|(_, ns)| Reverse(*ns));
@@ -471,7 +468,7 @@ impl All {
             return;
         }
         let sum = self.idle.entry(name).or_default();
-        sum.who.add(&row.comm, Some(row.tid.0));
+        sum.who.add(&row.comm, Some(row.pid.0), Some(row.tid.0));
         sum.ns += row.ns;
         sum.ends_ns += if kind == Kind::End { row.ns } else { 0 };
         if let Some(call) = &row.call {
@@ -497,12 +494,15 @@ impl All {
             }
             findings.push(finding(key, group, code, &walls));
         }
-        let mut findings: Vec<Finding> =
-            findings.into_iter().filter(is_worth).chain(herds.findings(code)).collect();
+        let mut findings: Vec<Finding> = findings
+            .into_iter()
+            .filter(is_worth)
+            .chain(herds.findings(code, &walls.census))
+            .collect();
         let shared: Vec<_> = findings.iter().map(|f| disk::shared(f, &findings)).collect();
         findings.iter_mut().zip(shared).for_each(|(finding, also)| finding.also = also);
         findings.sort_by_key(|f| (rank(f, duration_ns), Reverse(f.lost_ns), f.id.clone()));
-        let mut idle: Vec<Idle> = idle.into_values().map(IdleSum::over).collect();
+        let mut idle: Vec<Idle> = idle.into_values().map(|idle| idle.over(&walls.census)).collect();
         idle.sort_by_key(|idle| (Reverse(idle.ns - idle.ends_ns), idle.who.name.clone()));
         for finding in &mut findings {
             finding.pattern = finding.pattern.or_else(|| pattern::of_loop(finding, &idle));

@@ -223,10 +223,7 @@ mod tests {
         };
         let (pattern, said) = of(PathKind::Running);
         assert_eq!(pattern, Some(Pattern::Convoy));
-        assert!(
-            said.contains("convoy: 100 % of it behind another of them: 100 % running"),
-            "{said}"
-        );
+        assert!(said.contains("convoy: 100 % of it behind worker-1: 100 % running"), "{said}");
         assert_eq!(of(PathKind::Timer).0, None, "they sleep while they have it");
         let two =
             [behind(7, "worker-0", PathKind::Running), behind(8, "worker-1", PathKind::Running)];

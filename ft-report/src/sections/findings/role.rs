@@ -13,6 +13,8 @@ pub struct Role {
     pub name: String,
     /// Their numbers.
     pub tids: BTreeSet<i32>,
+    /// Those of their processes.
+    pub pids: BTreeSet<i32>,
     /// Their names.
     #[serde(skip)]
     names: BTreeSet<String>,
@@ -30,6 +32,7 @@ impl Role {
             self.stem = other.stem;
         }
         self.tids.extend(other.tids);
+        self.pids.extend(other.pids);
         self.names.extend(other.names);
         self.call();
     }
@@ -52,16 +55,24 @@ impl Role {
     /// Adds a name; how many threads have it does not matter.
     pub(super) fn add_name(&mut self, comm: &str) {
         let several = self.several;
-        self.add(comm, None);
+        self.add(comm, None, None);
         self.several = several;
         self.call();
     }
 
+    /// Its name and number, if it is one thread.
+    pub(super) fn only(&self) -> Option<(&str, i32)> {
+        let (tid, name) = (self.tids.first()?, self.names.first()?);
+        let is_one = self.tids.len() == 1 && self.names.len() == 1 && !self.several;
+        is_one.then_some((name, *tid))
+    }
+
     /// Adds a thread; or several of one name, whose numbers are not known.
-    pub(super) fn add(&mut self, comm: &str, tid: Option<i32>) {
+    pub(super) fn add(&mut self, comm: &str, pid: Option<i32>, tid: Option<i32>) {
         let before = (self.several, self.tids.len(), self.names.len());
         self.several |= tid.is_none();
         self.tids.extend(tid);
+        self.pids.extend(pid);
         if self.names.len() < MAX_NAMES && !self.names.contains(comm) {
             self.names.insert(comm.to_owned());
         }
@@ -122,7 +133,7 @@ mod tests {
     fn threads_of_one_role_have_one_name() {
         let name = |names: &[&str]| {
             let mut role = Role::default();
-            names.iter().zip(1..).for_each(|(name, tid)| role.add(name, Some(tid)));
+            names.iter().zip(1..).for_each(|(name, tid)| role.add(name, None, Some(tid)));
             role.name
         };
         assert_eq!(name(&["worker-3", "worker-0", "worker-10"]), "worker-0…10");

@@ -148,9 +148,7 @@ fn lines(f: &Finding, detail: Detail, begin_ns: i64) -> Vec<Text> {
     }
     if let Some(longest) = f.longest.as_ref().filter(|_| detail.longest) {
         let at = Ns((longest.ts - begin_ns).max(0));
-        let tid = longest.tid.to_string();
-        let (ns, comm) = (Ns(longest.ns), Word(&longest.comm));
-        lines.push(text!("longest {}: {} (thread {}) at {}", ns, comm, Word(&tid), at));
+        lines.push(text!("longest {}: {} at {}", Ns(longest.ns), Word(&longest.name), at));
     }
     lines
 }
@@ -257,7 +255,9 @@ fn head(f: &Finding, functions: usize) -> Text {
         _ => text!("{}", phrase),
     };
     let by = match &f.holder {
-        Some(holder) if holder.is_like(&f.who) => text!(", held by one of them"),
+        Some(holder) if holder.is_like(&f.who) && holder.only().is_none() => {
+            text!(", held by one of them")
+        }
         Some(holder) => text!(", held by {}", Word(&holder.name)),
         None => Text::default(),
     };
@@ -341,7 +341,7 @@ fn one(f: &Finding, b: &BehindIt, detail: Detail) -> Text {
     let did = Text::join(told, ", ").unwrap_or_default();
     match &*b.who.name {
         "" => text!("{} of it: {}", share, did),
-        _ if b.who.is_like(&f.who) => {
+        _ if b.who.is_like(&f.who) && b.who.only().is_none() => {
             text!("{} of it behind another of them: {}", share, did)
         }
         name => {

@@ -55,6 +55,24 @@ pub(super) fn row() -> Blame {
     }
 }
 
+/// A thread of this name lived for 1 s, and ran for a half of it.
+pub(super) fn time(pid: i32, tid: i32, comm: &str) -> ThreadTime {
+    ThreadTime {
+        ts: Nanos(0),
+        pid: Pid(pid),
+        tid: Tid(tid),
+        comm: comm.into(),
+        part: Part::Running,
+        culprit: None,
+        culprit_tid: None,
+        spent_ns: 500_000_000,
+        stretches: 1,
+        agent_ns: None,
+        wall_ns: 1_000_000_000,
+        mark: Mark::Exact,
+    }
+}
+
 /// Threads of these names lived for 1 s each.
 pub(super) fn report(threads: &[(i32, &str)], rows: &[Blame]) -> FindingsReport {
     report_of(All::default(), threads, rows, &Code::default())
@@ -68,20 +86,7 @@ pub(super) fn report_of(
     code: &Code,
 ) -> FindingsReport {
     for (tid, comm) in threads {
-        all.walls.add(&ThreadTime {
-            ts: Nanos(0),
-            pid: Pid(1),
-            tid: Tid(*tid),
-            comm: (*comm).into(),
-            part: Part::Running,
-            culprit: None,
-            culprit_tid: None,
-            spent_ns: 500_000_000,
-            stretches: 1,
-            agent_ns: None,
-            wall_ns: 1_000_000_000,
-            mark: Mark::Exact,
-        });
+        all.walls.add(&time(1, *tid, comm));
     }
     rows.iter().for_each(|row| all.add(row, code));
     FindingsReport { has_switches: true, ..all.over(code, 0) }
@@ -259,6 +264,37 @@ fn a_semaphore_is_kept_from_those_who_take_it_in_turns() {
     };
     assert_eq!(report(&threads, &[of(true, "other")]).findings[0].class, super::Class::Lost);
     assert!(report(&threads, &[of(false, "other")]).findings.is_empty());
+}
+
+/// As of PostgreSQL, each of whose sessions is a process of the same name.
+#[test]
+fn processes_of_one_name_have_their_numbers() {
+    let mut all = All::default();
+    [20, 30, 40].into_iter().for_each(|pid| all.walls.add(&time(pid, pid, "postgres")));
+    let row = Blame {
+        pid: Pid(20),
+        waker_pid: Some(30),
+        waker_tid: Some(30),
+        waker_comm: Some("postgres".into()),
+        behind_pid: Some(30),
+        behind_tid: Some(30),
+        behind_comm: Some("postgres".into()),
+        ..behind_logger(20, "postgres", 300)
+    };
+    all.add(&row, &Code::default());
+    let report = FindingsReport { has_switches: true, ..all.over(&Code::default(), 0) };
+    let [finding] = &report.findings[..] else { panic!("{report:?}") };
+    assert_eq!((&finding.who.pids, &finding.behind[0].who.pids), (&[20].into(), &[30].into()));
+    assert_eq!(finding.wakers, ["postgres (pid 30)"]);
+    let text = text(report);
+    for expected in [
+        "postgres (pid 20) lost 300 ms (30.0 % of its time) waiting for a mutex, held by postgres (pid 30)",
+        "100 % of it behind postgres (pid 30): 100 % asleep in clock_nanosleep until a time",
+        "longest 300 ms: postgres (pid 20) at",
+    ] {
+        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words(&text).contains(expected), "{expected}: {text}");
+    }
 }
 
 #[test]
@@ -767,7 +803,7 @@ fn what_is_missing_names_the_findings_that_it_touches() {
 fn without_the_kernel_it_is_said_how_long_threads_waited_for_which_lock() {
     let mut report = FindingsReport { has_switches: false, ..report(&[], &[]) };
     let mut who = Role::default();
-    (0..3).for_each(|n| who.add(&format!("worker-{n}"), Some(n)));
+    (0..3).for_each(|n| who.add(&format!("worker-{n}"), None, Some(n)));
     let (name, kind) = ("book".to_owned(), "mutex".to_owned());
     report.locks =
         vec![LockSum { who, name, kind, waits: 188, ns: 1620 * MS, longest_ns: 20 * MS }];
