@@ -40,6 +40,8 @@ pub(super) struct State {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Behind {
     pub(super) who: Role,
+    /// How much each of them is behind, whose number is known.
+    pub(super) each: HashMap<(i32, i32), (Name, i64)>,
     /// Those who waited for them meanwhile.
     pub(super) through: HashMap<String, (Role, i64)>,
     pub(super) ns: i64,
@@ -60,6 +62,9 @@ impl Behind {
         self.who.merge(other.who);
         self.ns += other.ns;
         merge_roles(&mut self.through, other.through);
+        for (thread, (name, ns)) in other.each {
+            self.each.entry(thread).or_insert((name, 0)).1 += ns;
+        }
         for (stem, who) in other.culprits {
             self.culprits.entry(stem).or_default().merge(who);
         }
@@ -290,11 +295,16 @@ impl Group {
             _ => (String::new(), String::new(), None),
         };
         let Some(behind) = bounded(&mut self.behind, name) else { return };
+        let pid = row.behind_comm.as_ref().and(row.behind_pid);
         if !comm.is_empty() {
-            let pid = row.behind_comm.as_ref().and(row.behind_pid);
             behind.who.add(&comm, pid, tid);
         }
         behind.ns += row.ns;
+        if let (Some(pid), Some(tid), Some(name)) = (pid, tid, &row.behind_comm)
+            && let Some(each) = bounded(&mut behind.each, (pid, tid))
+        {
+            *each = (name.clone(), each.1 + row.ns);
+        }
         if let Some(through) =
             row.through_comm.as_ref().filter(|name| role(name) != role(&row.comm))
             && let Some((who, ns)) = bounded(&mut behind.through, role(through).to_owned())

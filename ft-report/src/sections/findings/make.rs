@@ -8,6 +8,7 @@ use super::places::{functions, merged};
 use super::role::Role;
 use super::{BehindIt, Class, Did, Finding, Kind, LongestWait, Walls, pattern};
 use crate::code::Code;
+use ft_trace::ids::Name;
 use ft_trace::tables::PathKind;
 
 /// Samples of those who are behind a finding from which is said where they ran.
@@ -54,7 +55,8 @@ pub(super) fn finding(key: Key, mut group: Group, code: &Code, walls: &Walls) ->
             let worth = |(_, ns): &(Role, i64)| *ns > behind.ns / THROUGH_ONE_IN;
             let through = most_first(behind.through).into_iter().filter(worth);
             let through = through.map(|(who, _)| told(who).name).collect();
-            BehindIt { who: told(behind.who), through, ns: behind.ns, did, at, at_sleep }
+            let who = mostly(&behind.each, behind.ns).unwrap_or(behind.who);
+            BehindIt { who: told(who), through, ns: behind.ns, did, at, at_sleep }
         })
         .collect();
     behind.sort_by_key(|behind| (Reverse(behind.ns), behind.who.name.clone()));
@@ -107,6 +109,18 @@ pub(super) fn finding(key: Key, mut group: Group, code: &Code, walls: &Walls) ->
         mark: group.mark,
     }
 }
+
+/// The one of several that is behind all of it but little.
+fn mostly(each: &HashMap<(i32, i32), (Name, i64)>, all_ns: i64) -> Option<Role> {
+    let mut mostly = each.iter().filter(|(_, (_, ns))| *ns > all_ns - all_ns / BESIDES_ONE_IN);
+    let ((pid, tid), (name, _)) = mostly.next().filter(|_| each.len() > 1)?;
+    let mut who = Role::default();
+    who.add(name, Some(*pid), Some(*tid));
+    Some(who)
+}
+
+/// Those of a role who are behind less than one in so much of it, all together, are not named.
+const BESIDES_ONE_IN: i64 = 20;
 
 /// Where those ran who are behind a finding: samples say that best. Where one loses its CPU is often where it has just woken somebody,
 /// and says it better than where it woke others.

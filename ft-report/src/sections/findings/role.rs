@@ -42,6 +42,11 @@ impl Role {
         self.stem == other.stem
     }
 
+    /// Whether some of them are among the others, as far as that is known.
+    pub(super) fn is_among(&self, others: &Role) -> bool {
+        self.is_like(others) && (self.several || !self.tids.is_disjoint(&others.tids))
+    }
+
     /// Whether they are of this role.
     pub(super) fn is_of(&self, role: &str) -> bool {
         self.stem == role

@@ -255,7 +255,7 @@ fn head(f: &Finding, functions: usize) -> Text {
         _ => text!("{}", phrase),
     };
     let by = match &f.holder {
-        Some(holder) if holder.is_like(&f.who) && holder.only().is_none() => {
+        Some(holder) if holder.is_among(&f.who) && holder.only().is_none() => {
             text!(", held by one of them")
         }
         Some(holder) => text!(", held by {}", Word(&holder.name)),
@@ -341,7 +341,7 @@ fn one(f: &Finding, b: &BehindIt, detail: Detail) -> Text {
     let did = Text::join(told, ", ").unwrap_or_default();
     match &*b.who.name {
         "" => text!("{} of it: {}", share, did),
-        _ if b.who.is_like(&f.who) && b.who.only().is_none() => {
+        _ if b.who.is_among(&f.who) && b.who.only().is_none() => {
             text!("{} of it behind another of them: {}", share, did)
         }
         name => {

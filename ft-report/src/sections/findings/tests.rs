@@ -281,14 +281,24 @@ fn processes_of_one_name_have_their_numbers() {
         behind_comm: Some("postgres".into()),
         ..behind_logger(20, "postgres", 300)
     };
-    all.add(&row, &Code::default());
+    // It was behind another one for a moment.
+    let moment = Blame {
+        waker_pid: Some(40),
+        waker_tid: Some(40),
+        behind_pid: Some(40),
+        behind_tid: Some(40),
+        waits: 0,
+        ns: 3 * MS,
+        ..row.clone()
+    };
+    [&row, &moment].into_iter().for_each(|row| all.add(row, &Code::default()));
     let report = FindingsReport { has_switches: true, ..all.over(&Code::default(), 0) };
     let [finding] = &report.findings[..] else { panic!("{report:?}") };
     assert_eq!((&finding.who.pids, &finding.behind[0].who.pids), (&[20].into(), &[30].into()));
-    assert_eq!(finding.wakers, ["postgres (pid 30)"]);
+    assert_eq!(finding.wakers, ["postgres (2 processes)"]);
     let text = text(report);
     for expected in [
-        "postgres (pid 20) lost 300 ms (30.0 % of its time) waiting for a mutex, held by postgres (pid 30)",
+        "postgres (pid 20) lost 303 ms (30.3 % of its time) waiting for a mutex, held by postgres (pid 30)",
         "100 % of it behind postgres (pid 30): 100 % asleep in clock_nanosleep until a time",
         "longest 300 ms: postgres (pid 20) at",
     ] {
