@@ -10,12 +10,12 @@ use crate::critical::this_thread;
 use crate::layout::RingControl;
 use crate::ring::Ring;
 use crate::thread::{self, Claim};
-use crate::{arch, claim, process};
+use crate::{arch, claim, kernel, process};
 
-/// Threads that are within a fork at once.
+/// Threads that are within a fork at once and are remembered.
 ///
-/// Limit: a further one waits until one of them has forked.
-/// Shown by: not shown: each would be within fork handlers of others.
+/// Limit: the child of a further one, if a signal handler has forked it within an event, may count that event twice, or not at all.
+/// Shown by: not shown: the event is in the parent's trace.
 const MAX_FORKING: usize = 64;
 
 /// The ring of a thread that forks, as it was before the fork: the parent's thread may write on while the child looks.
@@ -25,11 +25,11 @@ pub(crate) struct AtFork {
     pub(crate) own: *const RingControl,
     pub(crate) head: u64,
     pub(crate) unfinished: u32,
-    /// Whether its events went to the ring, and not to the shared one.
-    was_in_use: bool,
     claim: Claim,
     /// Forks of handlers that have interrupted this one.
     inner: u32,
+    /// Where our handler stood on the stack.
+    frame: usize,
 }
 
 struct Place {
@@ -44,73 +44,68 @@ unsafe impl Sync for Place {}
 static PLACES: [Place; MAX_FORKING] =
     [const { Place { whose: AtomicUsize::new(0), is: UnsafeCell::new(None) } }; MAX_FORKING];
 
+/// Whether this thread has set its ring aside.
+pub(crate) fn is_forking() -> bool {
+    arch::tls_claim() == Claim::Forks as usize
+}
+
 /// Of this thread, while it forks.
 fn own_place() -> Option<&'static Place> {
     let own = this_thread();
     PLACES.iter().find(|place| place.whose.load(Relaxed) == own)
 }
 
-fn take_place() -> &'static Place {
-    let own = this_thread();
-    loop {
-        let free = |place: &&Place| {
-            // SYNC: forking-threads
-            place.whose.compare_exchange(0, own, Acquire, Relaxed).is_ok()
-        };
-        if let Some(place) = PLACES.iter().find(free) {
-            return place;
-        }
-        std::thread::yield_now();
-    }
+/// What this thread has set aside. Its signals are blocked.
+fn set_aside_before() -> Option<&'static mut AtFork> {
+    // SAFETY: the place is this thread's, which borrows nothing of it.
+    unsafe { (*own_place()?.is.get()).as_mut() }
 }
 
-/// This thread has set nothing aside.
-pub(crate) fn is_none() -> bool {
-    own_place().is_none()
-}
-
-/// Before a fork: this thread sets its ring aside. False where it has done so already, and was interrupted by a handler that forks.
-/// The caller's signals are blocked.
-pub(crate) fn set_aside() -> bool {
-    if let Some(place) = own_place() {
-        // SAFETY: the place is this thread's, and nothing of it is borrowed.
-        if let Some(outer) = unsafe { &mut *place.is.get() } {
+/// Before a fork: this thread, whose handler stands at `frame`, sets its ring aside. False where it has done so already, and was
+/// interrupted by a handler that forks. The caller's signals are blocked.
+pub(crate) fn set_aside(frame: usize) -> bool {
+    if is_forking() {
+        if let Some(outer) = set_aside_before() {
             outer.inner += 1;
         }
         return false;
     }
-    let own = process::memfd().and_then(|memfd| Some((claim::own()?, memfd.config().ring_slots)));
-    // SAFETY: a ring of this process is mapped, with as many slots.
-    let ring = own.and_then(|(own, slots)| unsafe { Ring::new(own, slots) });
-    let was_in_use = thread::ring().is_some();
-    let is_over = !was_in_use && arch::tls_claim() == Claim::Over as usize;
-    let at_fork = AtFork {
-        own: own.map_or(ptr::null(), |(own, _)| ptr::from_ref(own)),
-        head: ring.as_ref().map_or(0, |ring| ring.control.head.load(Relaxed)),
-        unfinished: ring.as_ref().map_or(0, Ring::unfinished),
-        was_in_use,
-        claim: if is_over { Claim::Over } else { Claim::Allowed },
-        inner: 0,
+    let at_fork = AtFork { frame, ..AtFork::now() };
+    let own = this_thread();
+    let is_free = |place: &&Place| {
+        // SYNC: forking-threads
+        place.whose.compare_exchange(0, own, Acquire, Relaxed).is_ok()
     };
-    // SAFETY: the place is this thread's from here on.
-    unsafe { *take_place().is.get() = Some(at_fork) };
+    if let Some(place) = PLACES.iter().find(is_free) {
+        // SAFETY: the place is this thread's from here on.
+        unsafe { *place.is.get() = Some(at_fork) };
+    }
     thread::clear(Claim::Forks);
     true
+}
+
+/// Whether a fork for which this thread has set its ring aside was given up: a handler has left it by a jump (`longjmp`), for another one
+/// begins at `frame`, where nothing of the first is on the stack any more. On the stack of a signal handler that cannot be said.
+pub(crate) fn is_left(frame: usize) -> bool {
+    is_forking()
+        && set_aside_before().is_some_and(|before| before.frame <= frame)
+        && !kernel::is_on_signal_stack()
 }
 
 /// After the fork, in the parent: this thread takes up its ring again, if it had set it aside for this fork; whether it had. The
 /// caller's signals are blocked.
 pub(crate) fn take_up() -> bool {
-    let Some(place) = own_place() else { return false };
-    // SAFETY: the place is this thread's, and nothing of it is borrowed.
-    if let Some(at_fork) = unsafe { &mut *place.is.get() }
+    if !is_forking() {
+        return false;
+    }
+    if let Some(at_fork) = set_aside_before()
         && let Some(fewer) = at_fork.inner.checked_sub(1)
     {
         at_fork.inner = fewer;
         return false;
     }
-    let at_fork = give_up();
-    at_fork.inspect(AtFork::go_on).is_some()
+    give_up().unwrap_or_else(AtFork::now).go_on();
+    true
 }
 
 /// What this thread has set aside, which it has no more.
@@ -128,13 +123,28 @@ pub(crate) fn begin_child() {
 }
 
 impl AtFork {
+    /// The ring of this thread as it is.
+    pub(crate) fn now() -> AtFork {
+        let own =
+            process::made().and_then(|memfd| Some((claim::own()?, memfd.config().ring_slots)));
+        // SAFETY: a ring of this process is mapped, with as many slots.
+        let ring = own.and_then(|(own, slots)| unsafe { Ring::new(own, slots) });
+        let is_over = arch::tls_claim() == Claim::Over as usize;
+        AtFork {
+            own: own.map_or(ptr::null(), |(own, _)| ptr::from_ref(own)),
+            head: ring.as_ref().map_or(0, |ring| ring.control.head.load(Relaxed)),
+            unfinished: ring.as_ref().map_or(0, Ring::unfinished),
+            claim: if is_over { Claim::Over } else { Claim::Allowed },
+            inner: 0,
+            frame: 0,
+        }
+    }
+
     /// Events of this thread go where they went: in the parent, and in a child whose own ring has come in the parent's place.
     pub(crate) fn go_on(&self) {
         thread::clear(self.claim);
         // SAFETY: null or a ring of this process, which stays mapped.
-        if let Some(own) = unsafe { self.own.as_ref() }
-            && self.was_in_use
-        {
+        if let Some(own) = unsafe { self.own.as_ref() } {
             // SAFETY: it is this thread's.
             unsafe { thread::set(own) };
         }

@@ -179,7 +179,9 @@ unsafe extern "C" fn thread_exit(ring: *mut libc::c_void) {
     // Events of later destructors, and of signal handlers from here on, go to the shared ring.
     thread::clear(Claim::Over);
     // Of a thread that ends within a fork handler, before it has forked.
-    let _ = at_fork::give_up();
+    if at_fork::give_up().is_some() {
+        process::LOCK.end_fork();
+    }
     // The ring is the parent's, whose thread lives: this child has neither run its handlers nor written an event.
     if fork::is_child() {
         return;
@@ -199,6 +201,15 @@ pub(crate) fn tid() -> u32 {
         0 => kernel::gettid(),
         tid => tid,
     }
+}
+
+/// The number that the C library knows of the calling thread: not that of a child which borrows the thread. Of its interface only the clock
+/// of a thread tells it (`MAKE_THREAD_CPUCLOCK`, include/linux/posix-timers.h).
+pub(crate) fn known_tid() -> u32 {
+    let mut clock = 0;
+    // SAFETY: a valid place for the answer, and a thread that lives.
+    unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &mut clock) };
+    !(clock >> 3) as u32
 }
 
 /// The ring of the calling thread, if it has claimed one.

@@ -2,10 +2,9 @@
 //!
 //! None of this is on the event path: the lock serves `init`, `enable` and fork.
 
-use core::mem::ManuallyDrop;
 use core::sync::atomic::{AtomicU32, Ordering::*};
 
-use crate::kernel;
+use crate::{at_fork, kernel};
 
 /// Signals that an instruction brings upon its own thread: where one is blocked, the kernel kills.
 const FAULTS: [libc::c_int; 6] =
@@ -41,33 +40,25 @@ impl Drop for SignalsBlocked {
     }
 }
 
-/// Nobody has the lock.
-const FREE: u32 = 0;
-/// Somebody has it, and nobody waits.
+/// Somebody has the lock.
 const HELD: u32 = 1;
-/// Somebody has it, and others may wait.
+/// Others may wait for it.
 const WAITED_FOR: u32 = 2;
-/// Somebody has it who forks, and others may take it: see [`Lock::lend`]. The number of that thread is in the higher bits.
-const LENT: u32 = 3;
-/// The same, and others may wait.
-const LENT_WAITED_FOR: u32 = 4;
+/// A thread that forks; the bits from here on say how many.
+const FORK: u32 = 4;
 
-/// Bits of the states above. The kernel's numbers of threads have 22 (`PID_MAX_LIMIT`, include/linux/threads.h).
-const STATE_BITS: u32 = 3;
-
-/// How long a thread waits for one that forks. That one runs the fork handlers of others meanwhile, and one of them may wait for a lock
+/// How long a thread waits for those that fork, ns. They run the fork handlers of others meanwhile, and one of them may wait for a lock
 /// that the first thread has.
-const LENT_FOR: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+const FORK_TAKES: u64 = 100_000_000;
 
-/// How long a thread that forks waits for the lock. Who has it may wait for a lock of an allocator's that the fork handlers before ours
-/// have taken.
-const FORK_WAITS: libc::timespec = libc::timespec { tv_sec: 1, tv_nsec: 0 };
+/// How long a thread that forks waits for the lock, ns. Who has it may wait for a lock of an allocator's that the fork handlers before
+/// ours have taken.
+const FORK_WAITS: u64 = 1_000_000_000;
 
-/// A lock that can be had across a fork and given back on both sides, which a `std` mutex cannot. Its
-/// holder's signals are blocked, so that no handler that forks can wait for its own thread.
+/// A lock that nobody has in hand where a thread forks, as a rule. Who has it has its signals blocked, so that no handler that forks can
+/// wait for its own thread.
 ///
-/// Not a pthread mutex either: a library that interposes those, as Feather-Trace's own does, would be
-/// called from within its set-up. The first three states are those of "Futexes Are Tricky" (Drepper, 2011).
+/// Not a pthread mutex: a library that interposes those, as Feather-Trace's own does, would be called from within its set-up.
 pub(crate) struct Lock {
     state: AtomicU32,
 }
@@ -84,141 +75,131 @@ pub(crate) fn this_thread() -> usize {
     unsafe { libc::pthread_self() as usize }
 }
 
-/// Which of the states it is, without a number.
-fn kind(state: u32) -> u32 {
-    state % (1 << STATE_BITS)
-}
-
-/// The thread that has lent the lock; 0 where none has.
-fn lender(state: u32) -> u32 {
-    state >> STATE_BITS
-}
-
-fn lent_by_this_thread() -> u32 {
-    kernel::gettid() << STATE_BITS | LENT
-}
-
 impl Lock {
     pub(crate) const fn new() -> Self {
-        Lock { state: AtomicU32::new(FREE) }
+        Lock { state: AtomicU32::new(0) }
     }
 
     pub(crate) fn hold(&self) -> Held<'_> {
-        loop {
-            if let Some(held) = self.hold_within(None) {
-                return held;
-            }
-        }
+        self.try_hold().unwrap_or_else(|| {
+            let signals = SignalsBlocked::new();
+            self.wait();
+            Held { lock: self, signals: Some(signals) }
+        })
     }
 
-    /// The same; `None` where it is held for so long.
-    fn hold_within(&self, most: Option<&libc::timespec>) -> Option<Held<'_>> {
-        let signals = SignalsBlocked::new();
-        // SYNC: process-lock
-        let is_free = self.state.compare_exchange(FREE, HELD, Acquire, Relaxed).is_ok();
-        (is_free || self.wait(most)).then(|| Held { lock: self, signals: Some(signals) })
-    }
-
-    /// Waits until this thread has it; whether it does.
-    #[cold]
-    fn wait(&self, most: Option<&libc::timespec>) -> bool {
-        let own = lent_by_this_thread();
-        let mut is_late = false;
-        loop {
-            let state = self.state.load(Relaxed);
-            let is_lent = matches!(kind(state), LENT | LENT_WAITED_FOR);
-            let may_take = is_late || lender(state) == lender(own);
-            let next = if is_lent && !may_take {
-                state - kind(state) + LENT_WAITED_FOR
-            } else {
-                WAITED_FOR
-            };
-            // SYNC: process-lock
-            if state != next && self.state.compare_exchange(state, next, Acquire, Relaxed).is_err()
-            {
-                continue;
-            }
-            match kind(state) {
-                FREE => return true,
-                LENT | LENT_WAITED_FOR if may_take => return true,
-                LENT | LENT_WAITED_FOR => is_late |= self.futex_wait(next, Some(&LENT_FOR)),
-                _ if self.futex_wait(next, most) => return false,
-                _ => {}
-            }
-        }
-    }
-
-    /// The same, if nobody holds it.
+    /// The same, if nobody has it and no thread forks.
     pub(crate) fn try_hold(&self) -> Option<Held<'_>> {
         let signals = SignalsBlocked::new();
         // SYNC: process-lock
-        self.state.compare_exchange(FREE, HELD, Acquire, Relaxed).ok()?;
+        self.state.compare_exchange(0, HELD, Acquire, Relaxed).ok()?;
         Some(Held { lock: self, signals: Some(signals) })
     }
 
-    /// Waits while the state is this one, for so long at most; whether it was too long.
-    fn futex_wait(&self, state: u32, most: Option<&libc::timespec>) -> bool {
-        let word = self.state.as_ptr().expose_provenance();
-        let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
-        let most = most.map_or(0, |most| core::ptr::from_ref(most).expose_provenance());
-        let arguments = [word, operation as usize, state as usize, most];
-        // SAFETY: the word lives as long as the lock, and the time-out is null or a time.
-        unsafe { kernel::call(libc::SYS_futex, arguments) == Err(libc::ETIMEDOUT) }
-    }
-
-    /// Wakes so many threads.
-    fn futex_wake(&self, threads: i32) {
-        let word = self.state.as_ptr().expose_provenance();
-        let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
-        let arguments = [word, operation as usize, threads as usize, 0];
-        // SAFETY: as above.
-        let _ = unsafe { kernel::call(libc::SYS_futex, arguments) };
-    }
-
-    /// Before a fork: has the lock and lends it to others, who wait for the fork for a while and take it then. So a child finds what
-    /// the lock is for as nobody has it in hand, as a rule, and no thread waits for ever. Where another thread has it for too long, it
-    /// stays that one's.
-    pub(crate) fn lend(&self) {
-        let Some(held) = self.hold_within(Some(&FORK_WAITS)) else { return };
-        // SYNC: process-lock
-        let before = self.state.swap(lent_by_this_thread(), Release);
-        self.wake_all_if(before == WAITED_FOR);
-        ManuallyDrop::new(held).signals.take();
-    }
-
-    /// After the fork, in the parent, on the thread that has lent it.
-    pub(crate) fn take_back(&self) {
-        let lent = lent_by_this_thread();
-        for (lent, some_wait) in [(lent, false), (lent - LENT + LENT_WAITED_FOR, true)] {
+    /// Waits until this thread has it.
+    #[cold]
+    fn wait(&self) {
+        let own = u32::from(at_fork::is_forking());
+        let mut end = None;
+        loop {
+            let state = self.state.load(Relaxed);
+            if state & HELD != 0 {
+                self.sleep(state, None);
+                continue;
+            }
+            let mut forks = state / FORK;
+            if forks > own {
+                let now = kernel::monotonic_ns();
+                let end = *end.get_or_insert(now.saturating_add(FORK_TAKES));
+                if now < end {
+                    self.sleep(state, Some(end - now));
+                    continue;
+                }
+                // Nobody waits for these any more: a thread can have left its fork by a jump, or have ended in it.
+                forks = own;
+            }
+            let next = (forks * FORK) | (state & WAITED_FOR) | HELD;
             // SYNC: process-lock
-            if self.state.compare_exchange(lent, FREE, Release, Relaxed).is_ok() {
-                self.wake_all_if(some_wait);
+            if self.state.compare_exchange(state, next, Acquire, Relaxed).is_ok() {
+                return;
             }
         }
+    }
+
+    /// Sleeps while the state is this one, for so many nanoseconds at most.
+    fn sleep(&self, state: u32, most: Option<u64>) {
+        let waited_for = state | WAITED_FOR;
+        if state != waited_for
+            && self.state.compare_exchange(state, waited_for, Relaxed, Relaxed).is_err()
+        {
+            return;
+        }
+        let time = most.map(|ns| libc::timespec {
+            tv_sec: (ns / 1_000_000_000) as libc::time_t,
+            tv_nsec: (ns % 1_000_000_000) as _,
+        });
+        let time = time.as_ref().map_or(0, |time| core::ptr::from_ref(time).expose_provenance());
+        self.futex(libc::FUTEX_WAIT, waited_for, time);
     }
 
     fn wake_all_if(&self, some_wait: bool) {
         if some_wait {
-            self.futex_wake(i32::MAX);
+            self.futex(libc::FUTEX_WAKE, i32::MAX as u32, 0);
         }
     }
 
-    /// After the fork, in the child: the lock, if no thread of the parent had taken it, and was in the midst of something.
+    fn futex(&self, operation: libc::c_int, value: u32, time: usize) {
+        let word = self.state.as_ptr().expose_provenance();
+        let operation = operation | libc::FUTEX_PRIVATE_FLAG;
+        let arguments = [word, operation as usize, value as usize, time];
+        // SAFETY: the word lives as long as the lock, and the time is null or valid.
+        let _ = unsafe { kernel::call(libc::SYS_futex, arguments) };
+    }
+
+    /// Before a fork: whoever has it is waited for, and whoever wants it waits for the fork, both for a while. So a child finds what the
+    /// lock is for as nobody has it in hand, as a rule, and no thread waits for ever. Threads that fork do not wait for each other.
+    pub(crate) fn begin_fork(&self) {
+        self.state.fetch_add(FORK, Relaxed);
+        let mut end = None;
+        loop {
+            let state = self.state.load(Acquire); // SYNC: process-lock
+            let now = kernel::monotonic_ns();
+            let end = *end.get_or_insert(now.saturating_add(FORK_WAITS));
+            if state & HELD == 0 || now >= end {
+                return;
+            }
+            self.sleep(state, Some(end - now));
+        }
+    }
+
+    /// After the fork, in the parent.
+    pub(crate) fn end_fork(&self) {
+        let less = |state: u32| {
+            let less = state.checked_sub(FORK)?;
+            Some(if less & HELD == 0 { less & !WAITED_FOR } else { less })
+        };
+        // SYNC: process-lock
+        let before = self.state.fetch_update(Release, Relaxed, less);
+        self.wake_all_if(before.is_ok_and(|before| before & (HELD | WAITED_FOR) == WAITED_FOR));
+    }
+
+    /// After the fork, in the child: the lock, if no thread of the parent had it, and was in the midst of something.
     pub(crate) fn after_fork(&self) -> Option<Held<'_>> {
         let signals = SignalsBlocked::new();
-        let before = self.state.swap(HELD, Acquire);
+        let taken = |state: u32| Some(state & WAITED_FOR | HELD);
+        // SYNC: process-lock
+        let (Ok(before) | Err(before)) = self.state.fetch_update(Acquire, Relaxed, taken);
         let held = Held { lock: self, signals: Some(signals) };
         // Otherwise it is free for whatever still asks for it here.
-        (!matches!(kind(before), HELD | WAITED_FOR)).then_some(held)
+        (before & HELD == 0).then_some(held)
     }
 }
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
         // SYNC: process-lock
-        if self.lock.state.swap(FREE, Release) == WAITED_FOR {
-            self.lock.futex_wake(1);
-        }
+        let before = self.lock.state.fetch_and(!(HELD | WAITED_FOR), Release);
+        self.lock.wake_all_if(before & WAITED_FOR != 0);
         self.signals.take();
     }
 }
@@ -249,47 +230,41 @@ mod tests {
         });
         // SAFETY: the threads have ended.
         assert_eq!(unsafe { *COUNTER.0.get() }, 4000);
-        assert_eq!(LOCK.state.load(Relaxed), FREE);
+        assert_eq!(LOCK.state.load(Relaxed), 0);
     }
 
-    /// A thread that forks lends it: others wait for a while, and have it then; who lent it has nothing to give back.
+    /// Others wait for a thread that forks for a while, and have it then.
     #[test]
-    fn what_is_lent_is_not_waited_for_without_end() {
+    fn a_fork_is_not_waited_for_without_end() {
         static LOCK: Lock = Lock::new();
-        LOCK.lend();
-        // Its own thread has it at once.
-        drop(LOCK.hold());
-        LOCK.lend();
+        LOCK.begin_fork();
         let (held, go) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
         std::thread::scope(|scope| {
             scope.spawn(|| {
+                assert!(LOCK.try_hold().is_none(), "a thread forks");
                 let _held = LOCK.hold();
                 held.wait();
                 go.wait();
             });
             held.wait();
-            LOCK.take_back();
+            LOCK.end_fork();
             assert!(LOCK.try_hold().is_none(), "the other thread has it");
             go.wait();
         });
-        assert_eq!(LOCK.state.load(Relaxed), FREE);
-        LOCK.lend();
+        assert_eq!(LOCK.state.load(Relaxed), 0);
+        // Of several each counts.
+        (0..3).for_each(|_| LOCK.begin_fork());
         std::thread::scope(|scope| {
             scope.spawn(|| drop(LOCK.hold()));
-            LOCK.take_back();
+            (0..3).for_each(|_| LOCK.end_fork());
         });
-        assert_eq!(LOCK.state.load(Relaxed), FREE);
-        // Whom it is not lent to gives nothing back.
-        LOCK.lend();
-        std::thread::scope(|scope| {
-            scope.spawn(|| LOCK.take_back());
-        });
-        assert_eq!(kind(LOCK.state.load(Relaxed)), LENT);
+        assert_eq!(LOCK.state.load(Relaxed), 0);
+        LOCK.begin_fork();
         assert!(LOCK.after_fork().is_some());
         let held = LOCK.hold();
         assert!(LOCK.after_fork().is_none(), "it was another thread's");
         core::mem::forget(held);
-        assert_eq!(LOCK.state.load(Relaxed), FREE);
+        assert_eq!(LOCK.state.load(Relaxed), 0);
     }
 
     /// As that of a thread that waits for what the handlers of the one that forks have taken.
@@ -299,12 +274,12 @@ mod tests {
         let held = LOCK.hold();
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                LOCK.lend();
-                LOCK.take_back();
+                LOCK.begin_fork();
+                LOCK.end_fork();
                 assert!(LOCK.try_hold().is_none(), "it is the other thread's");
             });
         });
         drop(held);
-        assert_eq!(LOCK.state.load(Relaxed), FREE);
+        assert_eq!(LOCK.state.load(Relaxed), 0);
     }
 }

@@ -10,10 +10,10 @@ use crate::critical::Held;
 use crate::lease;
 use crate::memfd::Memfd;
 use crate::patch::{PatchError, Text};
-use crate::process::{self, LOCK};
+use crate::process;
 use crate::sites::{self, Count};
 use crate::{
-    Switched, fork, glob,
+    Switched, glob,
     layout::{MAX_REPLY_BYTES, commit},
 };
 
@@ -78,9 +78,8 @@ impl Wish {
 }
 
 pub(crate) fn set(glob: &str, wish: Wish) -> Switched {
-    fork::look();
+    let Some(held) = process::hold() else { return Switched::default() };
     let Some(memfd) = process::memfd() else { return Switched::default() };
-    let held = LOCK.hold();
     RULES.remember(glob, wish, &held);
     apply(&memfd, &held, Some((glob, wish))).0
 }
@@ -118,9 +117,11 @@ pub fn find_sleds() {
 /// nothing before [`init`](crate::init).
 #[doc(hidden)]
 pub fn __loaded() {
-    fork::look();
-    if let Some(memfd) = process::memfd() {
-        catch_up(&memfd, &LOCK.hold());
+    if process::made().is_some()
+        && let Some(held) = process::hold()
+        && let Some(memfd) = process::memfd()
+    {
+        catch_up(&memfd, &held);
     }
 }
 

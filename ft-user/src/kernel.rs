@@ -126,6 +126,16 @@ pub(crate) fn may_be_filtered() -> bool {
     mode != Ok(0)
 }
 
+/// Whether this thread is on the stack that it has set aside for signal handlers.
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+pub(crate) fn is_on_signal_stack() -> bool {
+    let mut stack = libc::stack_t { ss_sp: ptr::null_mut(), ss_flags: 0, ss_size: 0 };
+    let place = (&raw mut stack).expose_provenance();
+    // SAFETY: a valid place for the answer; nothing is set.
+    let _ = unsafe { call(libc::SYS_sigaltstack, [0, place]) };
+    stack.ss_flags & libc::SS_ONSTACK != 0
+}
+
 /// The soft limit of a resource; none if the kernel does not say.
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 pub(crate) fn limit(resource: usize) -> u64 {

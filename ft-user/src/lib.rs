@@ -94,8 +94,11 @@
 //!   next recording ends, or the program switches them off.
 //! - A signal that strikes while an event is written finds nothing there by which to unwind: what its handler makes of the
 //!   stack (`backtrace`) may end at the event. Frame pointers are as they were.
-//! - A child of `fork` starts a memfd of its own, wherever the fork came from, a signal handler that has interrupted an event, too. One of
-//!   `_Fork` or a bare `clone` must not write events: it would write to its parent's rings, and both would lose some.
+//! - A child of `fork` starts a memfd of its own, wherever the fork came from, a signal handler that has interrupted an event, too. What
+//!   other threads and children of `vfork` write in it while fork handlers that are older than tracing run is counted as lost. One of
+//!   `_Fork` or a bare `clone` must not write events, nor one whose fork had begun when tracing was started and whose thread has written
+//!   events since: it would write to its parent's rings, and both would lose some. A thread that leaves a fork by `longjmp` from a fork
+//!   handler writes to the shared ring until it forks again, from no deeper in its stack.
 //! - A thread may be cancelled at any instruction (`PTHREAD_CANCEL_ASYNCHRONOUS`) of an event, too, but for its rare path, behind which it is.
 //!   With `mlockall(MCL_FUTURE)` a thread's first event takes all of its ring, which takes milliseconds; without it, events take its
 //!   pages one by one until the ring has gone round. Call [`thread_init`] ahead.

@@ -14,7 +14,7 @@ static WITNESS: AtomicPtr<AtomicU32> = AtomicPtr::new(ptr::null_mut());
 
 const SEEN: u32 = 1;
 
-/// Makes the page, once. Called with the process lock held.
+/// Makes the page, once: before the process lock is taken, which nobody would give back in a child that is forked meanwhile.
 pub(crate) fn prepare() {
     if !WITNESS.load(Relaxed).is_null() {
         return;
@@ -26,28 +26,31 @@ pub(crate) fn prepare() {
     else {
         return;
     };
-    let place = page.as_ptr();
-    let arguments = [place.expose_provenance(), PAGE as usize, libc::MADV_WIPEONFORK as usize];
+    let witness = page.as_ptr().cast::<AtomicU32>();
+    let at = witness.expose_provenance();
     // SAFETY: the page is ours.
-    if unsafe { kernel::call(libc::SYS_madvise, arguments) }.is_err() {
+    let is_emptied = unsafe {
+        (*witness).store(SEEN, Relaxed);
+        kernel::call(libc::SYS_madvise, [at, PAGE as usize, libc::MADV_WIPEONFORK as usize])
+    };
+    if is_emptied.is_err()
+        || WITNESS.compare_exchange(ptr::null_mut(), witness, Release, Relaxed).is_err()
+    {
         // SAFETY: as above, and nobody knows it.
-        unsafe { kernel::munmap(place.cast(), PAGE) };
-        return;
+        unsafe { kernel::munmap(witness.cast(), PAGE) };
     }
-    WITNESS.store(place.cast(), Relaxed);
-    keep();
 }
 
-/// What is here is this process's own from now on.
+/// What is here is this process's own from now on: what it has of its parent's it uses no more.
 pub(crate) fn keep() {
     if let Some(witness) = witness() {
-        witness.store(SEEN, Relaxed);
+        witness.store(SEEN, Release); // SYNC: own-memory
     }
 }
 
 /// Whether a fork has made it; `None` where that is not known.
 pub(crate) fn is_copy() -> Option<bool> {
-    witness().map(|witness| witness.load(Relaxed) != SEEN)
+    witness().map(|witness| witness.load(Acquire) != SEEN) // SYNC: own-memory
 }
 
 fn witness() -> Option<&'static AtomicU32> {

@@ -20,7 +20,7 @@ use crate::shared_ring::Event;
 use crate::sites::{self, Count};
 use crate::{
     Agent, Config, InitError, Status, Tsc, claim, config, enable, fork, glob, intern, kernel,
-    lease, mapped, publish, register, site, tsc,
+    lease, mapped, own_memory, publish, register, site, tsc,
 };
 
 pub(crate) use crate::claim::claim_ring;
@@ -34,6 +34,14 @@ static RING_SLOTS: AtomicU32 = AtomicU32::new(0);
 static RINGS: AtomicU32 = AtomicU32::new(0);
 static OVERWRITE: AtomicU32 = AtomicU32::new(0);
 
+/// Holds it, for the program. A child that is forked meanwhile can see that it is one; `None` where it cannot begin, for that is another
+/// thread's.
+pub(crate) fn hold() -> Option<Held<'static>> {
+    own_memory::prepare();
+    fork::look();
+    (own_memory::is_copy() != Some(true)).then(|| LOCK.hold())
+}
+
 /// The descriptor of the memfd, if one is kept, in parts. Who writes them holds the process lock.
 static FD: AtomicI32 = AtomicI32::new(-1);
 static DEVICE: AtomicU64 = AtomicU64::new(0);
@@ -42,6 +50,9 @@ static INODE: AtomicU64 = AtomicU64::new(0);
 /// This is a child that was forked while another thread switched sites, or one of its children: what the process lock is for may be half
 /// done.
 static IS_CUT: AtomicBool = AtomicBool::new(false);
+
+/// Events of this process, a forked child, that came before it has begun, and from elsewhere than its first thread.
+static EARLY: AtomicU32 = AtomicU32::new(0);
 
 /// Memfds that this process, and those from which it was forked, have made.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
@@ -91,11 +102,8 @@ pub fn init_with(config: Config) -> Result<Status, InitError> {
     }
     let socket = register::address()?;
     let config = config.with_env()?;
-    if IS_CUT.load(Relaxed) {
-        return Err(InitError::System("fork", libc::EDEADLK));
-    }
-    fork::look();
-    let held = LOCK.hold();
+    let held = hold().filter(|_| !IS_CUT.load(Relaxed));
+    let held = held.ok_or(InitError::System("fork", libc::EDEADLK))?;
     let (memfd, file, first) = match memfd() {
         Some(memfd) => (memfd, OfMemfd::NONE, None),
         None => {
@@ -185,12 +193,17 @@ pub(crate) fn has_met(has_it: bool, file: OfMemfd, held: &Held<'_>) {
 /// Whether this is the process whose memory this is, and not a child of `vfork`, or one that a fork has made and that has not begun.
 pub(crate) fn is_this() -> bool {
     let pid = kernel::getpid();
-    pid == 0 || memfd().is_none_or(|memfd| memfd.header().pid == pid)
+    pid == 0 || made().is_none_or(|memfd| memfd.header().pid == pid)
 }
 
-/// The memfd of this process, once it is made.
-#[inline]
+/// The memfd of this process, once it is made; none in a forked child that has not begun.
 pub(crate) fn memfd() -> Option<Memfd> {
+    if own_memory::is_copy() == Some(true) { None } else { made() }
+}
+
+/// The same, there that of its parent.
+#[inline]
+pub(crate) fn made() -> Option<Memfd> {
     let base = NonNull::new(publish::see(&BASE))?;
     let config = Config {
         ring_slots: RING_SLOTS.load(Relaxed),
@@ -212,15 +225,18 @@ pub(crate) fn memfd() -> Option<Memfd> {
 ///
 /// # Safety
 ///
-/// The calling thread is the only one, and its signals are blocked.
+/// No other thread has a ring, or has the parent's memfd in use, and the signals of this one are blocked.
 pub(crate) unsafe fn begin_child(
     at_fork: &AtFork,
     held: Option<&Held<'_>>,
     tell: impl FnOnce(OfMemfd) -> bool,
 ) {
     IS_CUT.fetch_or(held.is_none(), Relaxed);
-    let Some(old) = memfd() else { return at_fork.go_on() };
-    let (counting, parents) = (counting(), kept());
+    let Some(old) = made() else {
+        own_memory::keep();
+        return at_fork.go_on();
+    };
+    let (counting, parents) = (counting_of(&old), kept());
     BASE.store(ptr::null_mut(), Relaxed);
     // A child that gets no memfd goes on untraced, as a process without one does.
     let new = held.and_then(|held| {
@@ -253,8 +269,12 @@ pub(crate) unsafe fn begin_child(
         }
     }
     parents.close();
+    if let Some((new, file, held)) = &new {
+        make_known(new, *file, held);
+    }
+    own_memory::keep();
     let is_known = new.is_some_and(|(new, file, held)| {
-        make_known(&new, file, held);
+        count_early(&new);
         let is_told = tell(file);
         has_met(is_told, file, held);
         is_told
@@ -264,6 +284,15 @@ pub(crate) unsafe fn begin_child(
     }
     // SAFETY: as above.
     unsafe { old.abandon() };
+}
+
+/// Counts what came before the child has begun.
+fn count_early(memfd: &Memfd) {
+    match EARLY.swap(0, Relaxed) {
+        0 => {}
+        early if tsc::may_read() => memfd.shared().count_lost(early, crate::arch::rdtsc()),
+        early => drop(memfd.shared_control().without_tsc.fetch_add(early.into(), Relaxed)),
+    }
 }
 
 /// Puts the first ring of the child's memfd in the place of the parent's ring of this thread, where it goes on. False where that
@@ -312,11 +341,13 @@ pub(crate) fn describe_waits() {
 
 /// What threads are to read with each event.
 pub(crate) fn counting() -> Counting {
-    match memfd() {
-        Some(memfd) if memfd.config().mode == Mode::Discard => {
-            Counting(memfd.header().counting.load(Relaxed))
-        }
-        _ => Counting::default(),
+    memfd().as_ref().map(counting_of).unwrap_or_default()
+}
+
+fn counting_of(memfd: &Memfd) -> Counting {
+    match memfd.config().mode {
+        Mode::Discard => Counting(memfd.header().counting.load(Relaxed)),
+        Mode::Overwrite => Counting::default(),
     }
 }
 
@@ -344,8 +375,10 @@ fn describe(done: &AtomicU32, key: u32, meta: &'static SiteMeta) {
 /// the time stamp counter. Drops it when tracing has not started.
 pub(crate) fn shared_write(key: u32, words: &[u64]) {
     loop {
-        let generation = GENERATION.load(Relaxed);
-        let Some(memfd) = memfd() else { return };
+        let Some(memfd) = memfd() else {
+            EARLY.fetch_add(u32::from(own_memory::is_copy() == Some(true)), Relaxed);
+            return;
+        };
         if !tsc::may_read() {
             memfd.shared_control().without_tsc.fetch_add(1, Relaxed);
             return;
@@ -358,7 +391,8 @@ pub(crate) fn shared_write(key: u32, words: &[u64]) {
         let event = Event { tid: claim::tid(), key, cpu, words };
         let is_written = memfd.shared().write(event, crate::arch::rdtsc);
         compiler_fence(SeqCst);
-        if GENERATION.load(Relaxed) == generation {
+        // A memfd that was abandoned stays mapped, so another one is elsewhere.
+        if made().is_none_or(|now| now.base() == memfd.base()) {
             if !is_written {
                 lease::after_losses(memfd.shared_control().lost.load(Relaxed));
             }

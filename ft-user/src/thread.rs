@@ -72,14 +72,13 @@ pub fn policy() -> Option<core::ffi::c_int> {
 
 /// The ring of the calling thread, claimed now if it has none and may have one.
 pub(crate) fn attach() -> Option<&'static RingControl> {
-    if arch::tls_ring().is_null() {
-        fork::look();
-        if arch::tls_claim() == Claim::Allowed as usize
-            && let Some(ring) = process::claim_ring()
-        {
-            // SAFETY: the ring was claimed for this thread, and is released only through `clear`.
-            unsafe { set(ring) };
-        }
+    fork::look();
+    if arch::tls_ring().is_null()
+        && arch::tls_claim() == Claim::Allowed as usize
+        && let Some(ring) = process::claim_ring()
+    {
+        // SAFETY: the ring was claimed for this thread, and is released only through `clear`.
+        unsafe { set(ring) };
     }
     ring()
 }

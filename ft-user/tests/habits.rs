@@ -33,6 +33,11 @@ fn a_collector_stops_a_thread_that_forks() {
 }
 
 #[test]
+fn a_collector_stops_a_crowd_that_forks() {
+    has("crowd");
+}
+
+#[test]
 fn signals_that_are_blocked_wait_through_a_fork() {
     has("waits-for-signals");
 }
@@ -58,16 +63,66 @@ fn an_allocator_whose_events_need_a_key_that_allocates_is_called_once() {
     has("has-keys");
 }
 
-/// Of all that have registered, the first of which is the parent: how many events of each name, and sites that are on.
-fn recorded(habit: &str) -> Vec<(BTreeMap<String, usize>, u32)> {
+/// All that have registered, the first of which is the parent.
+fn memories(habit: &str) -> Vec<Memory> {
     let agent = Agent::new(habit);
     run(host().arg(habit).env("FT_SOCKET", &agent.path));
+    agent.memories()
+}
+
+/// Of these, how many events of each name, and sites that are on.
+fn recorded(habit: &str) -> Vec<(BTreeMap<String, usize>, u32)> {
     let of = |mut memory: Memory| {
         let mut names = BTreeMap::new();
         memory.take_last().into_iter().for_each(|it| *names.entry(it.name).or_default() += 1);
         (names, memory.header().sites_enabled.load(Relaxed))
     };
-    agent.memories().into_iter().map(of).collect()
+    memories(habit).into_iter().map(of).collect()
+}
+
+/// The names of its events, and how many others it has lost that would have gone to the shared ring.
+fn names(memory: &mut Memory) -> (Vec<String>, u64) {
+    let names = memory.take_last().into_iter().map(|event| event.name).collect();
+    (names, memory.shared().0.lost.load(Relaxed))
+}
+
+/// Nothing of a child goes to its parent; what comes before the child can begin is counted.
+fn one_is_lost_in_each_child(habit: &str) {
+    const FORKS: usize = 20;
+    let mut all = memories(habit);
+    assert_eq!(all.len(), 1 + FORKS);
+    assert_eq!(names(&mut all[0]), (vec!["habit.main".to_owned()], 0));
+    for child in &mut all[1..] {
+        assert_eq!(names(child), (vec!["habit.child".to_owned()], 1));
+    }
+}
+
+#[test]
+fn a_fork_handler_runs_a_program_in_the_child() {
+    one_is_lost_in_each_child("vforks-in-child");
+}
+
+#[test]
+fn a_fork_handler_makes_a_thread_in_the_child() {
+    one_is_lost_in_each_child("works-in-child");
+}
+
+#[test]
+fn tracing_starts_while_a_thread_forks() {
+    let mut all = memories("starts-in-fork");
+    assert_eq!(names(&mut all[0]), (vec!["habit.main".to_owned()], 0));
+    for child in &mut all[1..] {
+        assert_eq!(names(child), (vec!["habit.child".to_owned()], 0));
+    }
+    assert_eq!(all.len(), 3);
+}
+
+#[test]
+fn a_thread_whose_fork_was_given_up_has_its_ring_again_after_the_next() {
+    let events = memories("jumps").remove(0).take_last();
+    let is_shared: Vec<_> = events.iter().map(|event| (&*event.name, event.shared)).collect();
+    let expected = [("habit.main", false), ("habit.refused", true), ("habit.other", false)];
+    assert_eq!(is_shared, expected);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::critical::Held;
 use crate::described::DESCRIBED;
 use crate::directory::Directory;
 use crate::layout::{self, ArgType, MAX_ARGS, SiteMeta, Str, commit};
-use crate::process::{self, LOCK};
+use crate::process;
 use crate::sites::{self, MAX_METAS};
 use crate::text::{self, Pair};
 use crate::{arch, enable, site};
@@ -26,7 +26,7 @@ pub(super) fn switch(description: &Description<'_>) -> Option<Switch> {
         return None;
     }
     let meta = meta(description);
-    let held = LOCK.hold();
+    let held = process::hold()?;
     let (place, trigger) = pool::next(&held)?;
     register(place, &held)?;
     // SAFETY: a new place.
@@ -45,7 +45,7 @@ pub(super) fn event(description: &Description<'_>) -> Option<Event> {
         return None;
     }
     let meta: &'static SiteMeta = Box::leak(Box::new(meta(description)));
-    let held = LOCK.hold();
+    let held = process::hold()?;
     register(core::ptr::from_ref(meta).cast_mut(), &held)?;
     if let Some(memfd) = process::memfd() {
         DESCRIBED.add(memfd.directory().meta(key(meta), meta), &held);

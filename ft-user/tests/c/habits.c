@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -17,7 +18,7 @@
 
 #define CHECK(condition) ((condition) ? (void)0 : (perror(#condition), _exit(1)))
 
-enum { FORKS = 20, KEYS = 40, ARENA = 512 << 20 };
+enum { FORKS = 20, CROWD = 70, KEYS = 40, ARENA = 512 << 20 };
 
 static volatile int over;
 
@@ -111,15 +112,22 @@ static void *switches(void *unused)
 
 /* A collector of garbage stops all other threads by a signal, while it has the lock that its fork handler takes. */
 static pthread_mutex_t world = PTHREAD_MUTEX_INITIALIZER;
-static pthread_t mutator;
-static sem_t stopped, go;
+static pthread_t mutators[CROWD];
+static int mutator_count;
+static sem_t stopped, go, gone, done, end;
+
+static void await(sem_t *semaphore)
+{
+	while (sem_wait(semaphore) != 0) {}
+}
 
 static void stop_here(int signal)
 {
 	(void)signal;
 	int error = errno;
 	sem_post(&stopped);
-	while (sem_wait(&go) != 0) {}
+	await(&go);
+	sem_post(&gone);
 	errno = error;
 }
 
@@ -137,24 +145,54 @@ static void *collects(void *unused)
 {
 	while (!over) {
 		pthread_mutex_lock(&world);
-		pthread_kill(mutator, SIGUSR1);
-		while (sem_wait(&stopped) != 0) {}
-		sem_post(&go);
+		for (int n = 0; n < mutator_count; n++) pthread_kill(mutators[n], SIGUSR1);
+		for (int n = 0; n < mutator_count; n++) await(&stopped);
+		for (int n = 0; n < mutator_count; n++) sem_post(&go);
+		for (int n = 0; n < mutator_count; n++) await(&gone);
 		pthread_mutex_unlock(&world);
 	}
 	return unused;
 }
 
-static void collector(void)
+static void start_with_collector(void)
 {
-	mutator = pthread_self();
-	CHECK(sem_init(&stopped, 0, 0) == 0 && sem_init(&go, 0, 0) == 0 && signal(SIGUSR1, stop_here) != SIG_ERR);
+	sem_t *all[] = { &stopped, &go, &gone, &done, &end };
+	for (size_t n = 0; n < sizeof all / sizeof *all; n++) CHECK(sem_init(all[n], 0, 0) == 0);
+	CHECK(signal(SIGUSR1, stop_here) != SIG_ERR);
 	CHECK(pthread_atfork(take_world, give_world, give_world) == 0);
 	start();
+}
+
+static void collector(void)
+{
+	start_with_collector();
+	mutators[mutator_count++] = pthread_self();
 	pthread_t thread = spawned(collects);
 	forks(FORKS);
 	over = 1;
 	pthread_join(thread, NULL);
+}
+
+static void *forks_in_crowd(void *unused)
+{
+	forks(3);
+	sem_post(&done);
+	await(&end);
+	return unused;
+}
+
+/* More threads fork at once than there are places for. */
+static void crowd(void)
+{
+	start_with_collector();
+	while (mutator_count < CROWD) mutators[mutator_count++] = spawned(forks_in_crowd);
+	pthread_t thread = spawned(collects);
+	for (int n = 0; n < CROWD; n++) await(&done);
+	over = 1;
+	pthread_join(thread, NULL);
+	for (int n = 0; n < CROWD; n++) sem_post(&end);
+	for (int n = 0; n < CROWD; n++) pthread_join(mutators[n], NULL);
+	FT_EVENT("habit.main", "");
 }
 
 /* Signals are blocked, and taken by sigwait. */
@@ -287,10 +325,9 @@ static void has_keys(void)
 	CHECK(deepest == 2);
 }
 
-/* A fork handler before ours that runs a program. */
-static void run_within(void)
+/* Fork handlers before ours that run a program. */
+static void run_program(void)
 {
-	FT_EVENT("habit.handler", "");
 	pid_t child = vfork();
 	if (child == 0) {
 		FT_EVENT("habit.vforked", "");
@@ -299,11 +336,92 @@ static void run_within(void)
 	CHECK(child > 0 && waitpid(child, NULL, 0) == child);
 }
 
+static void run_within(void)
+{
+	FT_EVENT("habit.handler", "");
+	run_program();
+}
+
 static void vforks_in_handler(void)
 {
 	CHECK(pthread_atfork(run_within, NULL, NULL) == 0);
 	start();
 	forks(FORKS);
+}
+
+static void vforks_in_child(void)
+{
+	CHECK(pthread_atfork(NULL, NULL, run_program) == 0);
+	start();
+	forks(FORKS);
+}
+
+/* A library that makes its thread anew in the child, and waits until that is up. */
+static void *works(void *unused)
+{
+	FT_EVENT("habit.worker", "");
+	return unused;
+}
+
+static void make_worker(void)
+{
+	pthread_join(spawned(works), NULL);
+}
+
+static void works_in_child(void)
+{
+	CHECK(pthread_atfork(NULL, NULL, make_worker) == 0);
+	start();
+	forks(FORKS);
+}
+
+/* Tracing starts while a thread forks. Where the C library makes pthread_atfork wait for that, so does tracing. */
+static volatile int is_started;
+
+static void *starts(void *unused)
+{
+	start();
+	is_started = 1;
+	return unused;
+}
+
+static void await_start(void)
+{
+	if (is_started) return;
+	spawned(starts);
+	for (int n = 0; n < 1000 && !is_started; n++) usleep(10000);
+}
+
+static void starts_in_fork(void)
+{
+	CHECK(pthread_atfork(await_start, NULL, NULL) == 0);
+	forks(2);
+}
+
+/* A fork handler that gives its fork up. */
+static jmp_buf out;
+static volatile int refuses;
+
+static void refuse(void)
+{
+	if (refuses) longjmp(out, 1);
+}
+
+__attribute__((noinline)) static void may_fork(void)
+{
+	if (setjmp(out) == 0) forks(1);
+}
+
+static void jumps(void)
+{
+	CHECK(pthread_atfork(refuse, NULL, NULL) == 0);
+	start();
+	refuses = 1;
+	may_fork();
+	refuses = 0;
+	FT_EVENT("habit.refused", "");
+	may_fork();
+	FT_EVENT("habit.other", "");
 }
 
 /* A fork handler that switches sites off in the child. */
@@ -339,9 +457,11 @@ int main(int count, char **arguments)
 		const char *name;
 		void (*run)(void);
 	} habits[] = {
-		{ "collector", collector }, { "waits-for-signals", waits_for_signals }, { "masks", masks },
+		{ "collector", collector }, { "crowd", crowd }, { "waits-for-signals", waits_for_signals }, { "masks", masks },
 		{ "locks-its-heap", locks_its_heap }, { "protects-its-heap", protects_its_heap }, { "has-keys", has_keys },
 		{ "vforks-in-handler", vforks_in_handler }, { "switches-in-child", switches_in_child },
+		{ "vforks-in-child", vforks_in_child }, { "works-in-child", works_in_child },
+		{ "starts-in-fork", starts_in_fork }, { "jumps", jumps },
 	};
 	alarm(240);
 	CHECK(count >= 2);
