@@ -3,7 +3,9 @@
 //! None of this is on the event path: the lock serves `init`, `enable` and fork.
 
 use core::sync::atomic::{AtomicU32, Ordering::*};
+use core::time::Duration;
 
+use crate::kernel::Deadline;
 use crate::{at_fork, kernel};
 
 /// Signals that an instruction brings upon its own thread: where one is blocked, the kernel kills.
@@ -47,13 +49,16 @@ const WAITED_FOR: u32 = 2;
 /// A thread that forks; the bits from here on say how many.
 const FORK: u32 = 4;
 
-/// How long a thread waits for those that fork, ns. They run the fork handlers of others meanwhile, and one of them may wait for a lock
-/// that the first thread has.
-const FORK_TAKES: u64 = 100_000_000;
+/// How long a thread waits for those that fork. They run the fork handlers of others meanwhile, and one of them may wait for a lock that
+/// the first thread has.
+const FORK_TAKES: Duration = Duration::from_millis(100);
 
-/// How long a thread that forks waits for the lock, ns. Who has it may wait for a lock of an allocator's that the fork handlers before
-/// ours have taken.
-const FORK_WAITS: u64 = 1_000_000_000;
+/// How long a thread that forks waits for the lock. Who has it may wait for a lock of an allocator's that the fork handlers before ours
+/// have taken.
+const FORK_WAITS: Duration = Duration::from_secs(1);
+
+/// How long a thread that has the linker's lock waits for this one. Who has it does then what the thread has come for.
+const IS_LONG: Duration = Duration::from_millis(10);
 
 /// A lock that nobody has in hand where a thread forks, as a rule. Who has it has its signals blocked, so that no handler that forks can
 /// wait for its own thread.
@@ -81,11 +86,16 @@ impl Lock {
     }
 
     pub(crate) fn hold(&self) -> Held<'_> {
-        self.try_hold().unwrap_or_else(|| {
-            let signals = SignalsBlocked::new();
-            self.wait();
-            Held { lock: self, signals: Some(signals) }
-        })
+        loop {
+            if let Some(held) = self.try_hold().or_else(|| self.wait(None)) {
+                return held;
+            }
+        }
+    }
+
+    /// The same; `None` where another thread has it for long.
+    pub(crate) fn hold_soon(&self) -> Option<Held<'_>> {
+        self.try_hold().or_else(|| self.wait(Some(IS_LONG)))
     }
 
     /// The same, if nobody has it and no thread forks.
@@ -96,47 +106,53 @@ impl Lock {
         Some(Held { lock: self, signals: Some(signals) })
     }
 
-    /// Waits until this thread has it.
+    /// Waits for the lock; `None` where one thread or another has it for so long.
     #[cold]
-    fn wait(&self) {
+    fn wait(&self, most: Option<Duration>) -> Option<Held<'_>> {
         let own = u32::from(at_fork::is_forking());
-        let mut end = None;
+        let (mut held_until, mut forks_until) = (None, None);
         loop {
+            let signals = SignalsBlocked::new();
             let state = self.state.load(Relaxed);
-            if state & HELD != 0 {
-                self.sleep(state, None);
-                continue;
-            }
-            let mut forks = state / FORK;
-            if forks > own {
-                let now = kernel::monotonic_ns();
-                let end = *end.get_or_insert(now.saturating_add(FORK_TAKES));
-                if now < end {
-                    self.sleep(state, Some(end - now));
-                    continue;
+            let forks = state / FORK;
+            let left = if state & HELD != 0 {
+                let until = most.map(|most| *held_until.get_or_insert(Deadline::after(most)));
+                until.map(Deadline::left)
+            } else if forks > own {
+                Some(forks_until.get_or_insert(Deadline::after(FORK_TAKES)).left())
+            } else {
+                Some(None)
+            };
+            match left {
+                Some(None) if state & HELD != 0 => return None,
+                Some(None) => {
+                    // Those that have taken too long are waited for no more: a thread can have left its fork by a jump, or ended in it.
+                    let next = (forks.min(own) * FORK) | (state & WAITED_FOR) | HELD;
+                    // SYNC: process-lock
+                    if self.state.compare_exchange(state, next, Acquire, Relaxed).is_ok() {
+                        return Some(Held { lock: self, signals: Some(signals) });
+                    }
                 }
-                // Nobody waits for these any more: a thread can have left its fork by a jump, or have ended in it.
-                forks = own;
-            }
-            let next = (forks * FORK) | (state & WAITED_FOR) | HELD;
-            // SYNC: process-lock
-            if self.state.compare_exchange(state, next, Acquire, Relaxed).is_ok() {
-                return;
+                left => {
+                    // Meanwhile it can be stopped by a signal, for which those that it waits for may wait.
+                    drop(signals);
+                    self.sleep(state, left.flatten());
+                }
             }
         }
     }
 
-    /// Sleeps while the state is this one, for so many nanoseconds at most.
-    fn sleep(&self, state: u32, most: Option<u64>) {
+    /// Sleeps while the state is this one, for so long at most.
+    fn sleep(&self, state: u32, most: Option<Duration>) {
         let waited_for = state | WAITED_FOR;
         if state != waited_for
             && self.state.compare_exchange(state, waited_for, Relaxed, Relaxed).is_err()
         {
             return;
         }
-        let time = most.map(|ns| libc::timespec {
-            tv_sec: (ns / 1_000_000_000) as libc::time_t,
-            tv_nsec: (ns % 1_000_000_000) as _,
+        let time = most.map(|most| libc::timespec {
+            tv_sec: most.as_secs() as libc::time_t,
+            tv_nsec: most.subsec_nanos().into(),
         });
         let time = time.as_ref().map_or(0, |time| core::ptr::from_ref(time).expose_provenance());
         self.futex(libc::FUTEX_WAIT, waited_for, time);
@@ -160,15 +176,15 @@ impl Lock {
     /// lock is for as nobody has it in hand, as a rule, and no thread waits for ever. Threads that fork do not wait for each other.
     pub(crate) fn begin_fork(&self) {
         self.state.fetch_add(FORK, Relaxed);
-        let mut end = None;
+        let mut until = None;
         loop {
             let state = self.state.load(Acquire); // SYNC: process-lock
-            let now = kernel::monotonic_ns();
-            let end = *end.get_or_insert(now.saturating_add(FORK_WAITS));
-            if state & HELD == 0 || now >= end {
+            if state & HELD == 0 {
                 return;
             }
-            self.sleep(state, Some(end - now));
+            let until = *until.get_or_insert(Deadline::after(FORK_WAITS));
+            let Some(left) = until.left() else { return };
+            self.sleep(state, Some(left));
         }
     }
 

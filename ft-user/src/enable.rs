@@ -3,17 +3,17 @@
 //! Whoever switches sites leaves a rule, so that the sites of an object that is loaded later are switched
 //! as those of the others were.
 
-use core::sync::atomic::Ordering::*;
+use core::sync::atomic::{AtomicBool, Ordering::*};
 use std::sync::{Mutex, PoisonError};
 
 use crate::critical::Held;
 use crate::lease;
 use crate::memfd::Memfd;
 use crate::patch::{PatchError, Text};
-use crate::process;
+use crate::process::{self, LOCK};
 use crate::sites::{self, Count};
 use crate::{
-    Switched, glob,
+    Switched, fork, glob,
     layout::{MAX_REPLY_BYTES, commit},
 };
 
@@ -117,13 +117,22 @@ pub fn find_sleds() {
 /// nothing before [`init`](crate::init).
 #[doc(hidden)]
 pub fn __loaded() {
-    if process::made().is_some()
-        && let Some(held) = process::hold()
+    if process::made().is_none() {
+        return;
+    }
+    fork::look();
+    CAME.store(true, Relaxed);
+    // The linker has the lock of who loads an object. Whoever has the process lock may wait for that, in an allocator which asks where its
+    // caller is (`dladdr`), and looks once more then.
+    if let Some(held) = LOCK.hold_soon()
         && let Some(memfd) = process::memfd()
     {
         catch_up(&memfd, &held);
     }
 }
+
+/// An object has come whose sites nobody may have looked for.
+static CAME: AtomicBool = AtomicBool::new(false);
 
 /// Switches a site that was made at run time, and is off, as the rules say.
 #[cfg(all(feature = "dynamic", not(ft_off)))]
@@ -138,14 +147,10 @@ pub(crate) fn follow_rules(memfd: &Memfd, name: &str, trigger: usize, held: &Hel
 
 /// Switches the sites that are `asked` for, and new ones by the rules. Returns what became of those that are asked for.
 fn apply(memfd: &Memfd, held: &Held<'_>, asked: Option<(&str, Wish)>) -> (Switched, Count) {
-    // Opened before, for that allocates.
-    let mut text = asked.and_then(|_| Text::own().ok());
+    CAME.store(false, Relaxed);
+    let mut text = None;
     let has_agent = !lease::is_over(memfd);
     let mut switched = Switched::default();
-    #[cfg_attr(
-        any(not(feature = "sleds"), ft_off),
-        expect(unused_mut, reason = "there are no others")
-    )]
     let mut count = sites::for_each(&memfd.directory(), held, |site, new| {
         let name = site.meta.name();
         let asked = asked.filter(|(glob, _)| glob::matches(glob, name)).map(|(_, wish)| wish);
@@ -169,6 +174,9 @@ fn apply(memfd: &Memfd, held: &Held<'_>, asked: Option<(&str, Wish)>) -> (Switch
         switched.add(sleds.switched);
         count.all += sleds.all;
         count.enabled += sleds.enabled;
+    }
+    if CAME.load(Relaxed) {
+        count = apply(memfd, held, None).1;
     }
     memfd.header().sites_enabled.store(count.enabled as u32, Relaxed);
     (switched, count)

@@ -6,6 +6,7 @@
 use core::ffi::{CStr, c_int, c_long, c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
+use core::time::Duration;
 use std::ffi::CString;
 use std::io;
 
@@ -156,6 +157,21 @@ pub(crate) fn monotonic_ns() -> u64 {
         return u64::MAX;
     }
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// A time of CLOCK_MONOTONIC, ns.
+#[derive(Clone, Copy)]
+pub(crate) struct Deadline(u64);
+
+impl Deadline {
+    pub(crate) fn after(time: Duration) -> Deadline {
+        Deadline(monotonic_ns().saturating_add(time.as_nanos() as u64))
+    }
+
+    /// How long it is until then, if it is not over.
+    pub(crate) fn left(self) -> Option<Duration> {
+        self.0.checked_sub(monotonic_ns()).map(Duration::from_nanos)
+    }
 }
 
 /// Closes a descriptor that is ours.

@@ -105,6 +105,9 @@
 //! - No descriptor is kept while an agent has the process; without one, one that the program may close.
 //! - Each executable or library that embeds the crate has its own buffers, and calls [`init`] itself. It must
 //!   not be unloaded (`dlclose`) once a thread has written an event.
+//! - Where the program's allocator asks the loader where its caller is (`dladdr`), a library's constructor must not call [`init`], [`enable()`]
+//!   or [`disable()`] while another thread may do so: the two can wait for each other without end. The constructor of the C header waits
+//!   for nobody so.
 //! - The locks of `std` itself, of `parking_lot` and of C libraries are not seen, only those of [`sync`] and
 //!   those that are wrapped (features `lock_api`, `lock_api_0_4`). There is no traced `Once`.
 //!   What blocks elsewhere shows in the kernel's stream, as time in which the thread did not run.
@@ -212,7 +215,6 @@ mod kernel;
 pub mod layout;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod lease;
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod loader;
 #[cfg(feature = "lock_api")]
 pub mod lock_api;

@@ -34,8 +34,10 @@
 mod cores;
 mod memory;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
+use std::ops::Range;
 
 use self::memory::Memory;
 use crate::kernel;
@@ -57,7 +59,7 @@ pub enum PatchError {
     /// The memory of the process cannot be opened.
     Open {
         /// The file.
-        path: String,
+        path: Cow<'static, str>,
         /// Why.
         source: io::Error,
     },
@@ -153,6 +155,23 @@ impl std::error::Error for PatchError {
 /// Bytes of text that are read at once.
 const WINDOW_BYTES: usize = 64 << 10;
 
+/// Sleds that are to be prepared, and the memory that this takes.
+#[derive(Debug)]
+pub struct Preparation {
+    sleds: Vec<(Sled, u64)>,
+    window: Vec<u8>,
+    /// Places of those that were bare, what stood there, and what was written of it.
+    bare: Vec<(u64, [u8; SLED_BYTES as usize], Range<usize>)>,
+}
+
+impl Preparation {
+    /// Of sleds and the stubs that they are to call, by the addresses of the sleds.
+    pub fn of(sleds: Vec<(Sled, u64)>) -> Preparation {
+        let bare = Vec::with_capacity(sleds.len());
+        Preparation { sleds, window: Vec::with_capacity(WINDOW_BYTES), bare }
+    }
+}
+
 /// The right to switch the sites of one process. Dropping it makes the changes visible everywhere.
 #[derive(Debug)]
 pub struct Text {
@@ -162,7 +181,7 @@ pub struct Text {
 }
 
 impl Text {
-    /// The text of this process.
+    /// The text of this process. Allocates nothing.
     ///
     /// # Errors
     ///
@@ -184,7 +203,7 @@ impl Text {
     /// The text of this process, without allocating. Of what cannot be written through `/proc/self/mem` nothing is written.
     #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
     pub(crate) fn own_within_event() -> Option<Text> {
-        Some(Text { memory: Memory::own_file()?, own: false, changed: false })
+        Some(Text { memory: Memory::own_file().ok()?, own: false, changed: false })
     }
 
     /// Switches the site at `address`; returns whether it was in the other state before. One that is on for an agent, and is
@@ -253,8 +272,8 @@ impl Text {
         switched(sled.address, is_on != on, is_hidden)
     }
 
-    /// Has bare sleds, which come by their addresses, call a stub each when they are switched on; returns how many were bare.
-    /// They are off afterwards, as they were.
+    /// Has bare sleds call a stub each when they are switched on; returns how many were bare. They are off afterwards, as they were.
+    /// Allocates nothing.
     ///
     /// Where there are patchable entries of gcc among them ([`SledKind::Entry`]), the caller's is the only thread of the process, and
     /// its signals are blocked.
@@ -262,14 +281,16 @@ impl Text {
     /// What cannot be prepared is left as it is: what something else has changed, what is too far from its stub, or cannot be
     /// written; and all of them where the cores that run other threads cannot be made to serialise. Whoever switches it gets an
     /// error.
-    pub fn prepare(&mut self, sleds: impl Iterator<Item = (Sled, u64)>) -> usize {
-        let (mut at, mut window) = (0, Vec::new());
-        let bare = sleds.filter_map(|(sled, stub)| {
+    pub fn prepare(&mut self, preparation: &mut Preparation) -> usize {
+        let Preparation { sleds, window, bare } = preparation;
+        let mut at = 0;
+        bare.clear();
+        bare.extend(sleds.iter().filter_map(|&(sled, stub)| {
             // To read them one by one costs as much as to write them.
             let known = sled.address.wrapping_sub(at) as usize;
             if window.get(known..).is_none_or(|rest| rest.len() < SLED_BYTES as usize) {
                 window.resize(WINDOW_BYTES, 0);
-                let read = self.memory.read_at(&mut window, sled.address).unwrap_or_default();
+                let read = self.memory.read_at(window, sled.address).unwrap_or_default();
                 window.truncate(read);
                 at = sled.address;
             }
@@ -280,14 +301,13 @@ impl Text {
             let place = sled.address + written.start as u64;
             self.write(place, &off[written.clone()]).ok()?;
             Some((place, found, written))
-        });
-        let bare: Vec<_> = bare.collect();
+        }));
         if bare.is_empty() || cores::serialise() {
             return bare.len();
         }
         for (place, found, written) in bare {
             // Still nobody is there. What cannot be written back stays, and is as dead as before.
-            self.write(place, &found[written]).ok();
+            self.write(*place, &found[written.clone()]).ok();
         }
         0
     }
@@ -299,6 +319,13 @@ impl Text {
     /// It is not mapped, something else has changed it, or it has not been prepared.
     pub fn sled_state(&self, sled: Sled) -> Result<SledState, PatchError> {
         known_state(sled, self.sled_bytes(sled)?)
+    }
+
+    /// What is at an address, where that can be read.
+    #[cfg(all(feature = "sleds", target_arch = "x86_64", target_os = "linux", not(ft_off)))]
+    pub(crate) fn bytes<const N: usize>(&self, address: u64) -> Option<[u8; N]> {
+        let mut found = [0; N];
+        self.memory.read_exact_at(&mut found, address).ok().map(|()| found)
     }
 
     fn sled_bytes(&self, sled: Sled) -> Result<[u8; SLED_BYTES as usize], PatchError> {

@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use crate::descriptor::{self, OfMemfd};
+use crate::kernel::Deadline;
 use crate::layout::{DEFAULT_SOCKET, Hello, MAGIC, MAX_REPLY_BYTES, NO_ANSWER, Reply, VERSION};
 use crate::{Agent, InitError, config, glob, kernel};
 
@@ -82,21 +83,6 @@ pub(crate) fn register(
 pub(crate) fn announce(memfd: OfMemfd, address: &libc::sockaddr_un) -> bool {
     let Some(socket) = connect(address, None) else { return false };
     memfd.number().is_some_and(|memfd| send_hello(&socket, memfd, NO_ANSWER))
-}
-
-/// A time of CLOCK_MONOTONIC, ns.
-#[derive(Clone, Copy)]
-struct Deadline(u64);
-
-impl Deadline {
-    fn after(time: Duration) -> Deadline {
-        Deadline(kernel::monotonic_ns().saturating_add(time.as_nanos() as u64))
-    }
-
-    /// How long it is until then, if it is not over.
-    fn left(self) -> Option<Duration> {
-        self.0.checked_sub(kernel::monotonic_ns()).map(Duration::from_nanos)
-    }
 }
 
 /// A connection. Other threads of the program may close its descriptor and open another one of that number meanwhile.

@@ -5,7 +5,6 @@
 //! [`SiteRecord`]s lies. Nothing is registered when the program starts, and in Rust nothing needs a
 //! relocation. (An object of C has a constructor too, which matters when it is loaded later.)
 
-use core::ffi::c_void;
 use core::sync::atomic::{AtomicU16, Ordering::Acquire};
 use std::ops::Range;
 
@@ -90,23 +89,18 @@ fn for_each_of(sections: &[Section], f: &mut impl FnMut(SiteRef)) {
 /// Finds that of each loaded object, as far as there is room; how many there are.
 fn find_sections(sections: &mut Vec<Section>) -> usize {
     sections.clear();
-    let mut found = (sections, 0);
-    // SAFETY: `visit` gets the pair that it expects, which outlives the call.
-    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut found).cast()) };
-    found.1
+    let mut found = 0;
+    loader::find(|info| {
+        found += add_sections(info, sections);
+        false
+    });
+    found
 }
 
-/// Adds the section of one object, if it has a note.
-unsafe extern "C" fn visit(
-    info: *mut libc::dl_phdr_info,
-    _size: libc::size_t,
-    found: *mut c_void,
-) -> libc::c_int {
-    // SAFETY: `dl_iterate_phdr` passes a valid object, and `find_sections` its pair.
-    let (info, (sections, found)) =
-        unsafe { (&*info, &mut *found.cast::<(&mut Vec<Section>, usize)>()) };
-    // SAFETY: the headers are as many as the object says.
-    let headers = unsafe { core::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum as usize) };
+/// Adds the section of one object, if it has a note; how many there are.
+fn add_sections(info: &libc::dl_phdr_info, sections: &mut Vec<Section>) -> usize {
+    let headers = loader::headers(info);
+    let mut found = 0;
     for header in headers.iter().filter(|header| header.p_type == libc::PT_NOTE) {
         let start = (info.dlpi_addr as usize).wrapping_add(header.p_vaddr as usize);
         // SAFETY: a note segment is mapped as a part of the object, `p_memsz` bytes of it.
@@ -124,14 +118,14 @@ unsafe extern "C" fn visit(
                 let loads = headers.iter().filter(|load| load.p_type == libc::PT_LOAD);
                 let in_file =
                     if info.dlpi_addr == 0 { 0 } else { loads.map(end).max().unwrap_or(0) };
-                *found += 1;
-                if *found <= sections.capacity() {
+                found += 1;
+                if sections.len() < sections.capacity() {
                     sections.push(Section { sites: section, in_file: in_file as usize });
                 }
             }
         }
     }
-    0
+    found
 }
 
 /// The sections of [`SiteRecord`]s that the notes in `notes`, mapped at `base`, speak of, also for

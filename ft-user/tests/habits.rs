@@ -143,12 +143,22 @@ fn a_fork_handler_switches_sites_off() {
     assert!(all[0].1 > 0 && all[1].1 == 0, "{all:?}");
 }
 
-#[test]
-fn libraries_come_and_go_beside_a_thread_that_switches_sites() {
-    let library: PathBuf = prefix().join("lib/come-and-go.so");
+/// Libraries come and go, whose constructors look for their sites.
+fn beside_libraries(habit: &str) {
+    let library: PathBuf = prefix().join(format!("lib/{habit}.so"));
     let mut compiler = Command::new("cc");
     compiler.args(["-shared", "-fPIC", "-DPLUGIN=first", "-I"]).arg(prefix().join("include"));
     compiler.arg(Path::new(SOURCES).join("tests/c/plugin.c")).arg("-o").arg(&library);
     run(compiler.arg("-L").arg(prefix().join("lib")).arg("-lfeather_trace"));
-    run(host().arg("unloads").arg(library).env("LD_LIBRARY_PATH", prefix().join("lib")));
+    run(host().arg(habit).arg(library).env("LD_LIBRARY_PATH", prefix().join("lib")));
+}
+
+#[test]
+fn libraries_come_and_go_beside_a_thread_that_switches_sites() {
+    beside_libraries("unloads");
+}
+
+#[test]
+fn an_allocator_asks_the_loader_while_libraries_come_and_go() {
+    beside_libraries("asks-the-loader");
 }

@@ -35,7 +35,8 @@ pub(super) fn serialise() -> bool {
 
 /// Whether the calling thread is the only one of its process.
 pub(crate) fn is_alone() -> bool {
-    let threads = kernel::File::open(b"/proc/self/task", libc::O_RDONLY | libc::O_DIRECTORY);
+    let flags = libc::O_RDONLY | libc::O_DIRECTORY;
+    let threads = kernel::File::open_terminated(c"/proc/self/task", flags);
     // With the directory itself, and its parent.
     threads.is_ok_and(|threads| threads.entries() == Ok(3))
 }

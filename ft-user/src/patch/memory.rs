@@ -4,11 +4,16 @@
 //! file is root's), or has no `/proc` (chroot(2)). Its own memory it can then still read by `process_vm_readv(2)`, which asks
 //! nobody about itself, and fails where nothing is mapped.
 
+use core::ffi::CStr;
 use std::io;
 
 use super::{PatchError, protection};
 use crate::kernel::{self, File};
 use crate::layout::PAGE;
+use crate::loader;
+
+/// The file of the caller's own.
+const OWN_FILE: &CStr = c"/proc/self/mem";
 
 #[derive(Debug)]
 pub(super) enum Memory {
@@ -19,27 +24,25 @@ pub(super) enum Memory {
 }
 
 impl Memory {
-    /// That of this process.
+    /// That of this process. Allocates nothing.
     pub(super) fn own() -> Result<Memory, PatchError> {
-        match open("/proc/self/mem") {
-            Ok(file) => Ok(Memory::File(file)),
-            Err(error) => {
-                let mut byte = [0];
-                let readable = Memory::Own.read_at(&mut byte, open as *const () as u64);
-                readable.map(|_| Memory::Own).map_err(|_| error)
-            }
-        }
+        Memory::own_file().or_else(|errno| {
+            let mut byte = [0];
+            let readable = Memory::Own.read_at(&mut byte, open as *const () as u64);
+            let path = OWN_FILE.to_str().unwrap_or_default().into();
+            let source = io::Error::from_raw_os_error(errno);
+            readable.map(|_| Memory::Own).map_err(|_| PatchError::Open { path, source })
+        })
     }
 
-    /// The same by its file alone, without allocating.
-    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-    pub(super) fn own_file() -> Option<Memory> {
-        File::open_terminated(c"/proc/self/mem", libc::O_RDWR).ok().map(Memory::File)
+    /// The same by its file alone.
+    pub(super) fn own_file() -> kernel::Result<Memory> {
+        File::open_terminated(OWN_FILE, libc::O_RDWR).map(Memory::File)
     }
 
     /// That of another process.
     pub(super) fn of(pid: i32) -> Result<Memory, PatchError> {
-        open(&format!("/proc/{pid}/mem")).map(Memory::File)
+        open(format!("/proc/{pid}/mem")).map(Memory::File)
     }
 
     pub(super) fn read_at(&self, to: &mut [u8], at: u64) -> io::Result<usize> {
@@ -68,61 +71,62 @@ impl Memory {
     }
 }
 
-fn open(path: &str) -> Result<File, PatchError> {
+fn open(path: String) -> Result<File, PatchError> {
     let file = File::open(path.as_bytes(), libc::O_RDWR);
-    file.map_err(|source| PatchError::Open { path: path.to_owned(), source })
+    file.map_err(|source| PatchError::Open { path: path.into(), source })
 }
 
 fn read_own(to: &mut [u8], at: u64) -> io::Result<usize> {
     kernel::read_memory(to, at).map_err(io::Error::from_raw_os_error)
 }
 
-/// The protection of the page of `address` of this process: by `/proc/self/maps`, or, where there is no `/proc`, as the object whose
+/// The protection of the page of `address` of this process, without allocating: by `/proc/self/maps`, or, where there is no `/proc`, as the object whose
 /// part the page is wants it to be. `None` where nothing is mapped that is known.
 pub(super) fn protection_now(address: u64) -> Option<libc::c_int> {
-    match kernel::read_to_string("/proc/self/maps") {
-        Ok(maps) => protection(&maps, address),
-        Err(_) => of_object(address),
+    by_maps(address).unwrap_or_else(|_| of_object(address))
+}
+
+/// Bytes of `/proc/self/maps` that are read at once: more than a line has, with its path.
+const MAPS_BYTES: usize = 8 << 10;
+
+fn by_maps(address: u64) -> io::Result<Option<libc::c_int>> {
+    let maps = File::open_terminated(c"/proc/self/maps", libc::O_RDONLY);
+    let maps = maps.map_err(io::Error::from_raw_os_error)?;
+    let (mut part, mut at) = ([0; MAPS_BYTES], 0);
+    loop {
+        let read = maps.read_at(&mut part, at)?;
+        let Some(last) = part[..read].iter().rposition(|&byte| byte == b'\n') else {
+            return Ok(None);
+        };
+        let lines = core::str::from_utf8(&part[..=last]);
+        let found = protection(lines.map_err(|_| io::ErrorKind::InvalidData)?, address);
+        if found.is_some() {
+            return Ok(found);
+        }
+        at += last as u64 + 1;
     }
 }
 
-/// Where a page is, and the protection that was found.
-struct Wanted {
-    address: u64,
-    protection: Option<libc::c_int>,
-}
-
 fn of_object(address: u64) -> Option<libc::c_int> {
-    let mut wanted = Wanted { address, protection: None };
-    // SAFETY: `visit` gets what it expects, which outlives the call.
-    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut wanted).cast()) };
-    wanted.protection
-}
-
-/// Looks for the page in the parts of one object that are loaded.
-unsafe extern "C" fn visit(
-    info: *mut libc::dl_phdr_info,
-    _size: libc::size_t,
-    wanted: *mut libc::c_void,
-) -> libc::c_int {
-    // SAFETY: `dl_iterate_phdr` passes a valid object, and `of_object` what it looks for.
-    let (info, wanted) = unsafe { (&*info, &mut *wanted.cast::<Wanted>()) };
-    // SAFETY: the headers are as many as the object says.
-    let headers = unsafe { core::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum as usize) };
-    let part = headers.iter().find(|header| {
-        let start = info.dlpi_addr.wrapping_add(header.p_vaddr);
-        let is_in = (start..start.saturating_add(header.p_memsz)).contains(&wanted.address);
-        header.p_type == libc::PT_LOAD && is_in
+    let mut protection = None;
+    loader::find(|info| {
+        let part = loader::headers(info).iter().find(|header| {
+            let start = info.dlpi_addr.wrapping_add(header.p_vaddr);
+            let is_in = (start..start.saturating_add(header.p_memsz)).contains(&address);
+            header.p_type == libc::PT_LOAD && is_in
+        });
+        let flags = [
+            (libc::PF_R, libc::PROT_READ),
+            (libc::PF_W, libc::PROT_WRITE),
+            (libc::PF_X, libc::PROT_EXEC),
+        ];
+        protection = part.map(|part| {
+            let set = flags.iter().filter(|(flag, _)| part.p_flags & flag != 0);
+            set.fold(0, |all, (_, right)| all | right)
+        });
+        protection.is_some()
     });
-    let Some(part) = part else { return 0 };
-    let flags = [
-        (libc::PF_R, libc::PROT_READ),
-        (libc::PF_W, libc::PROT_WRITE),
-        (libc::PF_X, libc::PROT_EXEC),
-    ];
-    let set = flags.iter().filter(|(flag, _)| part.p_flags & flag != 0);
-    wanted.protection = Some(set.fold(0, |all, (_, right)| all | right));
-    1
+    protection
 }
 
 #[cfg(test)]
@@ -153,5 +157,14 @@ mod tests {
         let data = DATA.as_ptr() as u64;
         assert_eq!(of_object(data), Some(libc::PROT_READ | libc::PROT_WRITE));
         assert_eq!(of_object(8), None);
+    }
+
+    #[test]
+    fn maps_are_read_to_their_end() {
+        // In another part of them than the program, which is at their begin.
+        let stack = [0u8; 1];
+        let at = stack.as_ptr() as u64;
+        assert_eq!(by_maps(at).unwrap(), Some(libc::PROT_READ | libc::PROT_WRITE));
+        assert_eq!(by_maps(u64::MAX).unwrap(), None);
     }
 }

@@ -148,7 +148,7 @@ fn sleds_are_prepared_only_where_all_cores_are_known_to_have_serialised() {
         let thread = std::thread::spawn(move || {
             forbidden.into_iter().for_each(forbid_membarrier);
             let mut text = Text::own().unwrap();
-            let count = text.prepare(std::iter::once((sled, address + 64)));
+            let count = text.prepare(&mut Preparation::of(vec![(sled, address + 64)]));
             (count, text.set_sled(sled, true))
         });
         let (count, switched) = thread.join().unwrap();

@@ -17,6 +17,7 @@ use super::Loaded;
 use super::file::Symbols;
 use crate::config;
 use crate::layout::{BREAKPOINT, SLED_BYTES, Sled, SledKind, SledState};
+use crate::patch::Text;
 
 const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
 
@@ -38,14 +39,12 @@ pub(super) fn sleds_of(section: &[u8], object: &Loaded, symbols: &Symbols) -> Ve
     if !entries.windows(2).all(is_apart) {
         return Vec::new();
     }
-    entries
-        .iter()
-        .map(|&entry| sled(entry, object, symbols))
-        .collect::<Option<_>>()
-        .unwrap_or_default()
+    let Ok(text) = Text::own() else { return Vec::new() };
+    let sleds = entries.iter().map(|&entry| sled(entry, object, symbols, &text));
+    sleds.collect::<Option<_>>().unwrap_or_default()
 }
 
-fn sled(address: u64, object: &Loaded, symbols: &Symbols) -> Option<Sled> {
+fn sled(address: u64, object: &Loaded, symbols: &Symbols, text: &Text) -> Option<Sled> {
     let begins = |at: u64| symbols.has(at.wrapping_sub(object.base));
     let after = address.wrapping_sub(ENDBR64.len() as u64);
     // A probe of the kernel has a breakpoint where the function begins.
@@ -53,7 +52,7 @@ fn sled(address: u64, object: &Loaded, symbols: &Symbols) -> Option<Sled> {
         |found: [u8; 4]| [ENDBR64[0], BREAKPOINT].contains(&found[0]) && found[1..] == ENDBR64[1..];
     let function = if begins(address) {
         address
-    } else if object.text(after).is_some_and(is_endbr64) && begins(after) {
+    } else if bytes(text, object, after).is_some_and(is_endbr64) && begins(after) {
         after
     } else {
         return None;
@@ -62,6 +61,11 @@ fn sled(address: u64, object: &Loaded, symbols: &Symbols) -> Option<Sled> {
         return None;
     }
     let sled = Sled { address, function, kind: SledKind::Entry };
-    let found = object.text::<{ SLED_BYTES as usize }>(address)?;
+    let found = bytes::<{ SLED_BYTES as usize }>(text, object, address)?;
     (sled.state(found) == Some(SledState::Bare)).then_some(sled)
+}
+
+/// What is at an address, where that is text that can be read.
+fn bytes<const N: usize>(text: &Text, object: &Loaded, at: u64) -> Option<[u8; N]> {
+    object.has_text(at, N as u64).then(|| text.bytes(at)).flatten()
 }

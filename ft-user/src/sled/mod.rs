@@ -26,7 +26,7 @@ mod near;
 mod stub;
 
 use std::collections::BTreeMap;
-use std::ffi::{CStr, CString, OsStr, c_void};
+use std::ffi::{CStr, CString, OsStr};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::critical::Held;
 use crate::kernel::{self, File};
 use crate::layout::{Sled, SledEntry, SledKind};
-use crate::patch::{self, Text};
+use crate::patch::{self, Preparation, Text};
 use crate::{Switched, enable, glob, loader};
 use file::Contents;
 use near::Near;
@@ -245,41 +245,41 @@ impl Function {
 
 impl State {
     fn find(&mut self) {
-        // To list them allocates while the linker has its lock, for which an allocator may wait in another thread: only where there are
-        // others.
-        if self.changes != Some(loader::changes()) {
-            loader::without_unloading(|| self.find_anew());
+        while self.changes != Some(loader::changes()) {
+            self.find_anew();
         }
     }
 
+    /// Looks once; all is as it was where objects have come or gone meanwhile. Nothing is allocated, and no file read, while the linker
+    /// has its lock.
     fn find_anew(&mut self) {
         let (loaded, changes) = loaded();
-        self.changes = Some(changes);
-        for object in &mut self.objects {
-            object.is_loaded = false;
+        let Some(numbers) = loaded.iter().map(|it| self.number(it)).collect::<Option<Vec<_>>>()
+        else {
+            return;
+        };
+        let of = |(number, loaded): (&usize, &Loaded)| {
+            Some((*number, self.objects[*number].preparation(loaded, &mut self.near)?))
+        };
+        let mut bare: Vec<_> = numbers.iter().zip(&loaded).filter_map(of).collect();
+        let mut text = None;
+        let is_over = loader::without_unloading(|| {
+            let is_over = loader::changes() == changes;
+            if is_over {
+                for (number, preparation) in &mut bare {
+                    let prepared = enable::own(&mut text).map(|text| text.prepare(preparation));
+                    // One that has come back is as its file is.
+                    self.objects[*number].is_new |= prepared.is_ok_and(|sleds| sleds > 0);
+                }
+            }
+            is_over
+        });
+        if !is_over {
+            return;
         }
-        for loaded in &loaded {
-            // A library that was built anew is another one, though it is mapped where the last one was.
-            let file = loaded.identity();
-            let same =
-                |o: &Object| (o.base, &o.path, &o.file) == (loaded.base, &loaded.path, &file);
-            let known = self.objects.iter().position(same);
-            let number = known.unwrap_or_else(|| {
-                let functions = functions(loaded);
-                self.objects.push(Object {
-                    path: loaded.path.clone(),
-                    base: loaded.base,
-                    file,
-                    functions,
-                    is_loaded: false,
-                    is_new: false,
-                });
-                self.objects.len() - 1
-            });
-            let object = &mut self.objects[number];
-            object.is_loaded = true;
-            // One that has come back is as its file is.
-            object.is_new |= object.prepare(loaded, &mut self.near);
+        self.changes = Some(changes);
+        for (number, object) in self.objects.iter_mut().enumerate() {
+            object.is_loaded = numbers.contains(&number);
         }
         // Never fewer than before: somebody may have read how many there are.
         let entries: Vec<_> = self.objects.iter().flat_map(Object::entries).collect();
@@ -287,6 +287,26 @@ impl State {
             stub::publish(&entries);
             self.entries = entries;
         }
+    }
+
+    /// The number of an object, of which all is found out if it was not known; `None` if it is gone.
+    fn number(&mut self, loaded: &Loaded) -> Option<usize> {
+        // A library that was built anew is another one, though it is mapped where the last one was.
+        let file = loaded.identity();
+        let same = |o: &Object| (o.base, &o.path, &o.file) == (loaded.base, &loaded.path, &file);
+        if let Some(known) = self.objects.iter().position(same) {
+            return Some(known);
+        }
+        let functions = functions(loaded)?;
+        self.objects.push(Object {
+            path: loaded.path.clone(),
+            base: loaded.base,
+            file,
+            functions,
+            is_loaded: false,
+            is_new: false,
+        });
+        Some(self.objects.len() - 1)
     }
 }
 
@@ -312,20 +332,19 @@ impl Object {
         })
     }
 
-    /// Prepares its sleds; whether any was bare. What cannot be prepared stays so, and whoever switches it is told.
-    fn prepare(&self, loaded: &Loaded, near: &mut Near) -> bool {
+    /// What is to be done to prepare its sleds. What cannot be prepared stays so, and whoever switches it is told.
+    fn preparation(&self, loaded: &Loaded, near: &mut Near) -> Option<Preparation> {
         if self.functions.is_empty() {
-            return false;
+            return None;
         }
-        let Some(stubs) = near.stubs(&loaded.text_range()) else { return false };
-        let Ok(mut text) = Text::own() else { return false };
+        let stubs = near.stubs(&loaded.text_range())?;
         let sleds = || self.functions.iter().flat_map(|function| &function.sleds);
         let is_entry = |sled: &&Sled| sled.kind == SledKind::Entry;
         let is_alone = sleds().any(|sled| is_entry(&sled)) && patch::is_alone();
         let sleds = sleds().filter(|sled| is_alone || !is_entry(sled));
         let mut sleds: Vec<_> = sleds.map(|&sled| (sled, stubs[sled.kind as usize])).collect();
         sleds.sort_by_key(|(sled, _)| sled.address);
-        text.prepare(sleds.into_iter()) > 0
+        Some(Preparation::of(sleds))
     }
 }
 
@@ -362,56 +381,72 @@ impl Loaded {
         self.parts(flags).any(|part| part.start <= at && end <= part.end)
     }
 
-    /// A section, by its addresses relative to where the object is loaded.
-    fn section(&self, place: &Range<u64>) -> &'static [u8] {
-        let (at, bytes) = (self.base.wrapping_add(place.start), place.end - place.start);
-        if bytes == 0 || !self.has(libc::PF_R, at, bytes) {
-            return &[];
-        }
-        // SAFETY: a part of a loaded object that can be read; its linker has relocated it before anybody could run. Nothing keeps it
-        // for longer than this look.
-        unsafe { core::slice::from_raw_parts(at as *const u8, bytes as usize) }
+    /// Copies of sections, by their addresses relative to where the object is loaded: empty where they cannot be read. `None` if it is
+    /// not loaded any more.
+    fn sections<const N: usize>(&self, places: [&Range<u64>; N]) -> Option<[Vec<u8>; N]> {
+        let mut copies = places.map(|place| {
+            let bytes = place.end - place.start;
+            let is_there = self.has(libc::PF_R, self.base.wrapping_add(place.start), bytes);
+            vec![0; if is_there { bytes as usize } else { 0 }]
+        });
+        let is_loaded = loader::without_unloading(|| {
+            let mut is_loaded = false;
+            loader::find(|info| {
+                is_loaded = info.dlpi_addr == self.base
+                    && bytes(loader::headers(info)) == bytes(&self.headers);
+                is_loaded
+            });
+            for (copy, place) in copies.iter_mut().zip(places).filter(|_| is_loaded) {
+                let at = self.base.wrapping_add(place.start) as *const u8;
+                // SAFETY: a part of a loaded object that can be read; its linker has relocated it before anybody could run.
+                unsafe { copy.as_mut_ptr().copy_from_nonoverlapping(at, copy.len()) };
+            }
+            is_loaded
+        });
+        is_loaded.then_some(copies)
     }
 
-    /// What is at an address, where that is text that can be read.
-    fn text<const N: usize>(&self, at: u64) -> Option<[u8; N]> {
-        let is_text = self.has(libc::PF_R | libc::PF_X, at, N as u64);
-        // SAFETY: it can be read; nobody else writes text while the process lock is held.
-        is_text.then(|| unsafe { (at as *const [u8; N]).read_volatile() })
+    /// Whether all of this is its text, and can be read.
+    fn has_text(&self, at: u64, bytes: u64) -> bool {
+        self.has(libc::PF_R | libc::PF_X, at, bytes)
     }
 }
 
 /// All loaded objects, and how many have come and gone.
 fn loaded() -> (Vec<Loaded>, (u64, u64)) {
-    let mut found = (Vec::new(), (0, 0));
-    // SAFETY: `visit` gets the pair that it expects, which outlives the call.
-    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut found).cast()) };
-    found
-}
-
-unsafe extern "C" fn visit(
-    info: *mut libc::dl_phdr_info,
-    _size: libc::size_t,
-    found: *mut c_void,
-) -> libc::c_int {
-    // SAFETY: `dl_iterate_phdr` passes a valid object, and `loaded` its pair.
-    let (info, (objects, changes)) =
-        unsafe { (&*info, &mut *found.cast::<(Vec<Loaded>, (u64, u64))>()) };
-    // SAFETY: the headers are as many as the object says, and the name, if there is one, ends with a NUL.
-    let (headers, name) = unsafe {
-        let headers = core::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into());
-        let name = (!info.dlpi_name.is_null()).then(|| CStr::from_ptr(info.dlpi_name).to_bytes());
-        (headers, name.unwrap_or_default())
-    };
-    // The program itself comes first, and has no name.
-    let path = if name.is_empty() { b"/proc/self/exe" } else { name };
-    *changes = (info.dlpi_adds, info.dlpi_subs);
-    objects.push(Loaded {
-        path: OsStr::from_bytes(path).into(),
-        base: info.dlpi_addr,
-        headers: headers.to_vec(),
-    });
-    0
+    let (mut names, mut headers) = (Vec::with_capacity(4 << 10), Vec::with_capacity(1 << 10));
+    loop {
+        let mut objects = Vec::with_capacity(headers.capacity());
+        let (mut changes, mut sizes) = ((0, 0), [0; 2]);
+        loader::find(|info| {
+            // SAFETY: the name, if there is one, ends with a NUL.
+            let name = (!info.dlpi_name.is_null())
+                .then(|| unsafe { CStr::from_ptr(info.dlpi_name) }.to_bytes());
+            // The program itself comes first, and has no name.
+            let name = name.filter(|name| !name.is_empty()).unwrap_or(b"/proc/self/exe");
+            let of_object = loader::headers(info);
+            changes = (info.dlpi_adds, info.dlpi_subs);
+            sizes = [sizes[0] + name.len(), sizes[1] + of_object.len().max(1)];
+            // Each has a header, so there is room for it.
+            if sizes[0] <= names.capacity() && sizes[1] <= headers.capacity() {
+                names.extend_from_slice(name);
+                headers.extend_from_slice(of_object);
+                objects.push((info.dlpi_addr, names.len(), headers.len()));
+            }
+            false
+        });
+        if sizes[0] <= names.capacity() && sizes[1] <= headers.capacity() {
+            let (mut name, mut header) = (0, 0);
+            let object = |(base, names_end, headers_end)| {
+                let path =
+                    OsStr::from_bytes(&names[std::mem::replace(&mut name, names_end)..names_end]);
+                let headers = &headers[std::mem::replace(&mut header, headers_end)..headers_end];
+                Loaded { path: path.into(), base, headers: headers.to_vec() }
+            };
+            return (objects.into_iter().map(object).collect(), changes);
+        }
+        (names, headers) = (Vec::with_capacity(2 * sizes[0]), Vec::with_capacity(2 * sizes[1]));
+    }
 }
 
 /// Program headers as the file has them.
@@ -430,16 +465,16 @@ fn opened(path: &Path) -> Option<File> {
     (file.facts().ok()?.st_mode & libc::S_IFMT == libc::S_IFREG).then_some(file)
 }
 
-/// The functions of an object that have sleds.
-fn functions(object: &Loaded) -> Vec<Function> {
+/// The functions of an object that have sleds; `None` if it is not loaded any more.
+fn functions(object: &Loaded) -> Option<Vec<Function>> {
     let Some(contents) = opened(&object.path).and_then(|file| Contents::of(&file, &object.headers))
     else {
-        return Vec::new();
+        return Some(Vec::new());
     };
-    let map = object.section(&contents.map);
-    let of_clang = sleds_of(map, map.as_ptr() as u64);
+    let [map, entries] = object.sections([&contents.map, &contents.entries])?;
+    let of_clang = sleds_of(&map, object.base.wrapping_add(contents.map.start));
     let of_gcc = match entry::are_asked_for() {
-        true => entry::sleds_of(object.section(&contents.entries), object, &contents.symbols),
+        true => entry::sleds_of(&entries, object, &contents.symbols),
         false => Vec::new(),
     };
     let is_text = |sled: &Sled| {
@@ -457,7 +492,7 @@ fn functions(object: &Loaded) -> Vec<Function> {
         let is_called = contents.symbols.has_name_of(address, &CALLED);
         (!is_called).then_some(Function { name, sleds })
     });
-    named.collect()
+    Some(named.collect())
 }
 
 /// The sleds that a section `xray_instr_map` tells, mapped at `base`; those of other versions and kinds are left out.

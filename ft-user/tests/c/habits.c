@@ -26,7 +26,7 @@ static volatile int over;
 static pthread_mutex_t heap = PTHREAD_MUTEX_INITIALIZER;
 static char arena[ARENA] __attribute__((aligned(4096)));
 static size_t used;
-static void (*within_malloc)(void);
+static void (*within_malloc)(void), (*behind_malloc)(void);
 
 void *malloc(size_t bytes)
 {
@@ -36,6 +36,7 @@ void *malloc(size_t bytes)
 	if (used > ARENA) abort();
 	if (within_malloc) within_malloc();
 	pthread_mutex_unlock(&heap);
+	if (behind_malloc) behind_malloc();
 	return arena + at;
 }
 
@@ -451,6 +452,20 @@ static void unloads(const char *library)
 	pthread_join(thread, NULL);
 }
 
+/* The same with an allocator that asks the loader whose its caller is. */
+static void ask_loader(void)
+{
+	Dl_info info;
+	CHECK(dladdr(__builtin_return_address(0), &info) != 0);
+}
+
+static void asks_loader(const char *library)
+{
+	start();
+	behind_malloc = ask_loader;
+	unloads(library);
+}
+
 int main(int count, char **arguments)
 {
 	static const struct {
@@ -471,7 +486,7 @@ int main(int count, char **arguments)
 			return 0;
 		}
 	}
-	CHECK(count == 3 && strcmp(arguments[1], "unloads") == 0);
-	unloads(arguments[2]);
+	CHECK(count == 3);
+	(strcmp(arguments[1], "unloads") == 0 ? unloads : asks_loader)(arguments[2]);
 	return 0;
 }
