@@ -12,17 +12,20 @@ use crate::{at_fork, kernel};
 const FAULTS: [libc::c_int; 6] =
     [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGSYS];
 
-/// As pthread_sigmask(3), signal 1 by the lowest bit; the mask of before. Of the signals that the C library keeps for itself it blocks none.
+/// As pthread_sigmask(3), signal 1 by the lowest bit; the mask of before. The C library's sets would take eight times the stack of all
+/// signals that there are.
 fn change_mask(how: libc::c_int, mask: u64) -> u64 {
-    const WORDS: usize = size_of::<libc::sigset_t>() / 8;
-    let (mut set, mut before) = ([0u64; WORDS], [0u64; WORDS]);
-    set[0] = mask;
-    // SAFETY: both are as large as the C library's sets, of which the first word has all signals that there are; the call cannot fail
-    // with valid arguments.
-    unsafe {
-        libc::pthread_sigmask(how, set.as_ptr().cast(), before.as_mut_ptr().cast());
-    }
-    before[0]
+    let mut before = 0u64;
+    let (set, old) = ((&raw const mask).expose_provenance(), (&raw mut before).expose_provenance());
+    let arguments = [how as usize, set, old, size_of::<u64>()];
+    // SAFETY: both are sets of that size; the call cannot fail with valid arguments.
+    let _ = unsafe { kernel::call(libc::SYS_rt_sigprocmask, arguments) };
+    before
+}
+
+/// Signals that the C library keeps for itself, between those of the kernel and those of programs.
+fn of_c_library() -> u64 {
+    (u64::MAX << 31) & !(u64::MAX << (libc::SIGRTMIN() - 1))
 }
 
 /// All signals of this thread are blocked while this lives, but [`FAULTS`], which stay as they are: an allocator of the program's may run
@@ -31,7 +34,7 @@ pub(crate) struct SignalsBlocked(u64);
 
 impl SignalsBlocked {
     pub(crate) fn new() -> Self {
-        let blocked = FAULTS.iter().fold(u64::MAX, |all, signal| all & !(1 << (signal - 1)));
+        let blocked = FAULTS.iter().fold(!of_c_library(), |all, signal| all & !(1 << (signal - 1)));
         SignalsBlocked(change_mask(libc::SIG_BLOCK, blocked))
     }
 }

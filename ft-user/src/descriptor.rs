@@ -4,6 +4,8 @@
 //! descriptor has a number that programs do not use where there is one, and whoever uses it proves first that it is still what was
 //! opened. Nothing here is a cancellation point, as the functions of the C library are.
 
+use core::mem::MaybeUninit;
+
 use libc::c_int;
 
 use crate::kernel::{self, close};
@@ -102,7 +104,8 @@ impl OfMemfd {
 
 /// Device and inode of the file behind a descriptor.
 pub(crate) fn identity(fd: c_int) -> Option<(u64, u64)> {
-    kernel::fstat(fd).ok().map(|file| (file.st_dev, file.st_ino))
+    let mut file = MaybeUninit::uninit();
+    kernel::fstat(fd, &mut file).ok().map(|file| (file.st_dev, file.st_ino))
 }
 
 #[cfg(test)]

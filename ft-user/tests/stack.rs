@@ -23,12 +23,8 @@ extern "C" fn handler(_: libc::c_int) {
     ft_user::event!("stack.first");
 }
 
-/// As the documentation of the crate says.
-#[test]
-fn the_first_event_of_a_thread_takes_as_much_of_its_stack_as_is_said() {
-    common::start(Config { ring_slots: 1 << 10, rings: 2, ..Config::default() });
-    ft_user::enable("stack.*");
-    let mut memory = Memory::own();
+/// How much an event takes: of a signal handler, on a stack that is painted.
+fn taken() -> usize {
     let mut stack = vec![PAINT; 64 << 10];
     // SAFETY: the handler writes an event, on a stack that is there as long as its thread, and needs no more.
     unsafe {
@@ -43,10 +39,52 @@ fn the_first_event_of_a_thread_takes_as_much_of_its_stack_as_is_said() {
         let none = libc::stack_t { ss_sp: ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };
         assert_eq!(libc::sigaltstack(&none, ptr::null_mut()), 0);
     }
-    assert_eq!(memory.take().len(), 1);
     let lowest = stack.iter().position(|&byte| byte != PAINT).expect("it was used");
-    let taken = FRAME.load(Relaxed) - (stack.as_ptr().addr() + lowest);
+    FRAME.load(Relaxed) - (stack.as_ptr().addr() + lowest)
+}
+
+/// How much the first event of a child takes, which is in a fork handler before ours.
+static OF_CHILD: AtomicUsize = AtomicUsize::new(0);
+
+extern "C" fn in_child() {
+    OF_CHILD.store(taken(), Relaxed);
+}
+
+unsafe extern "C" {
+    fn pthread_atfork(
+        before: Option<extern "C" fn()>,
+        in_parent: Option<extern "C" fn()>,
+        in_child: Option<extern "C" fn()>,
+    ) -> libc::c_int;
+}
+
+/// As the documentation of the crate says.
+#[test]
+fn the_first_event_of_a_thread_takes_as_much_of_its_stack_as_is_said() {
+    // SAFETY: the handler writes an event, and allocates before that, where nobody else is in the allocator: the test has one thread.
+    assert_eq!(unsafe { pthread_atfork(None, None, Some(in_child)) }, 0);
+    common::start(Config { ring_slots: 1 << 10, rings: 2, ..Config::default() });
+    ft_user::enable("stack.*");
+    let mut memory = Memory::own();
     let said = if cfg!(debug_assertions) { 6 << 10 } else { 4 << 10 };
-    assert!((2 << 10..said).contains(&taken), "{taken} bytes");
-    println!("{taken} bytes");
+    let is_said = |taken: usize| {
+        assert!((2 << 10..said).contains(&taken), "{taken} bytes");
+        println!("{taken} bytes");
+    };
+    is_said(taken());
+    assert_eq!(memory.take().len(), 1);
+    let (mut of_child, mut ends) = (0usize, [0; 2]);
+    // SAFETY: the child makes system calls. The pipe has room for a word.
+    unsafe {
+        assert_eq!(libc::pipe(ends.as_mut_ptr()), 0);
+        let child = libc::fork();
+        if child == 0 {
+            let taken = OF_CHILD.load(Relaxed);
+            libc::write(ends[1], (&raw const taken).cast(), size_of_val(&taken));
+            libc::_exit(0);
+        }
+        assert_eq!(libc::waitpid(child, ptr::null_mut(), 0), child);
+        libc::read(ends[0], (&raw mut of_child).cast(), size_of_val(&of_child));
+    }
+    is_said(of_child);
 }
