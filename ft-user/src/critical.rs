@@ -12,6 +12,9 @@ use crate::{at_fork, kernel};
 const FAULTS: [libc::c_int; 6] =
     [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGSYS];
 
+/// Those that the C library keeps for itself: 32 and 33, and of musl 34 (`SIGRTMIN`).
+const OF_C_LIBRARY: u64 = (if cfg!(target_env = "musl") { 7 } else { 3 }) << 31;
+
 /// As pthread_sigmask(3), signal 1 by the lowest bit; the mask of before. The C library's sets would take eight times the stack of all
 /// signals that there are.
 fn change_mask(how: libc::c_int, mask: u64) -> u64 {
@@ -23,18 +26,13 @@ fn change_mask(how: libc::c_int, mask: u64) -> u64 {
     before
 }
 
-/// Signals that the C library keeps for itself, between those of the kernel and those of programs.
-fn of_c_library() -> u64 {
-    (u64::MAX << 31) & !(u64::MAX << (libc::SIGRTMIN() - 1))
-}
-
-/// All signals of this thread are blocked while this lives, but [`FAULTS`], which stay as they are: an allocator of the program's may run
-/// meanwhile, whose pages a handler of SIGSEGV opens.
+/// All signals of this thread are blocked while this lives, but [`OF_C_LIBRARY`] and [`FAULTS`], which stay as they are: an allocator of the
+/// program's may run meanwhile, whose pages a handler of SIGSEGV opens.
 pub(crate) struct SignalsBlocked(u64);
 
 impl SignalsBlocked {
     pub(crate) fn new() -> Self {
-        let blocked = FAULTS.iter().fold(!of_c_library(), |all, signal| all & !(1 << (signal - 1)));
+        let blocked = FAULTS.iter().fold(!OF_C_LIBRARY, |all, signal| all & !(1 << (signal - 1)));
         SignalsBlocked(change_mask(libc::SIG_BLOCK, blocked))
     }
 }
