@@ -76,7 +76,8 @@ pub(crate) fn set_aside(frame: usize) -> bool {
         // SYNC: forking-threads
         place.whose.compare_exchange(0, own, Acquire, Relaxed).is_ok()
     };
-    if let Some(place) = PLACES.iter().find(is_free) {
+    // One of a thread that has ended in a fork by a bare `SYS_exit`, and was where this one is, is this one's.
+    if let Some(place) = own_place().or_else(|| PLACES.iter().find(is_free)) {
         // SAFETY: the place is this thread's from here on.
         unsafe { *place.is.get() = Some(at_fork) };
     }
