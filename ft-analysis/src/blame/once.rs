@@ -8,7 +8,7 @@
 //!   there, and it is not the one that has made it that ends its wait.
 //! - *It waits for a thread that it has made, which ends at once*: it may have waited for that one's end.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use super::sums::For;
 use ft_trace::ids::ThreadKey;
@@ -23,6 +23,9 @@ const MAX_PLACES: usize = 256;
 ///
 /// Limit: as `MAX_PLACES`.
 const MAX_ONCE: usize = 1 << 14;
+
+/// Newest waits of its maker that a thread has ended which are looked at when it ends: of an interpreter's lock, that may be several.
+const NEWEST: usize = 8;
 
 /// A thread has worked if that took it so long, ns.
 const WORK_NS: i64 = 1_000_000;
@@ -90,8 +93,8 @@ impl Places {
 pub(super) struct Once {
     /// By thread, futex and call chain: whether it has worked behind it.
     found: HashMap<(ThreadKey, i64, Option<i64>), bool>,
-    /// When threads last ended a wait of the one that has made them, and at which futex.
-    told: HashMap<ThreadKey, (i64, ThreadKey, i64)>,
+    /// When threads have ended waits of the one that has made them, and at which futexes: the newest.
+    told: HashMap<ThreadKey, VecDeque<(i64, ThreadKey, i64)>>,
     /// Waits that such threads have ended as the last that they did.
     last: HashSet<(ThreadKey, i64)>,
 }
@@ -100,22 +103,20 @@ impl Once {
     /// A thread ends a wait of the one that has made it.
     pub(super) fn told(&mut self, by: ThreadKey, maker: ThreadKey, futex: i64, ts: i64) {
         if self.told.len() < MAX_ONCE || self.told.contains_key(&by) {
-            self.told.insert(by, (ts, maker, futex));
+            let told = self.told.entry(by).or_default();
+            if told.len() == NEWEST {
+                told.pop_front();
+            }
+            told.push_back((ts, maker, futex));
         }
     }
 
     /// A thread, or the trace, has ended; `ran`: for how long it has run since a time, ns.
-    pub(super) fn ended(
-        &mut self,
-        thread: ThreadKey,
-        places: Places,
-        ran: impl FnOnce(i64) -> i64,
-    ) {
-        if let Some((ts, maker, futex)) = self.told.remove(&thread)
-            && self.last.len() < MAX_ONCE
-            && ran(ts) < WORK_NS
-        {
-            self.last.insert((maker, futex));
+    pub(super) fn ended(&mut self, thread: ThreadKey, places: Places, ran: impl Fn(i64) -> i64) {
+        for (ts, maker, futex) in self.told.remove(&thread).into_iter().flatten() {
+            if self.last.len() < MAX_ONCE && ran(ts) < WORK_NS {
+                self.last.insert((maker, futex));
+            }
         }
         for First { futex, stack, by_maker, worked } in places.first.into_iter().flatten() {
             let behind = places.worked - worked >= WORK_NS;
@@ -198,6 +199,8 @@ mod tests {
             places.works(WORK_NS);
             places.waited(&at(64, 7), Some(false));
             once.told(key(2), key(1), 64, 50);
+            // At the interpreter's lock.
+            once.told(key(2), key(1), 128, 60);
             once.ended(key(2), Places::default(), |_| ran);
             once.ended(key(1), places, |_| 0);
             assert_eq!(once.is(key(1), &at(64, 7), |_| false), expected);
