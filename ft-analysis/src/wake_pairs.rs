@@ -110,7 +110,7 @@ impl WakePairs {
             Some(Waker::Timer(name)) => Some((WakerKind::Timer, name)),
             Some(Waker::Device(name)) => Some((WakerKind::Device, name)),
             Some(Waker::Unknown(why)) => Some((WakerKind::Unknown, why.word().into())),
-            Some(Waker::Thread(..) | Waker::Outside(..)) | None => None,
+            Some(Waker::Thread(..) | Waker::Again(..) | Waker::Outside(..)) | None => None,
         };
         let waker = waker.filter(|_| interrupt.is_none());
         let by = waker.and_then(|key| world.thread(key.pid, key.tid));

@@ -4,9 +4,9 @@ The parts of each thread are those of the ledger, but for what is in doubt there
 would be. Where a record is missing on the way, only the sums of the parts are judged.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict, deque
-from typing import Hashable, Iterator
+from typing import Hashable, Iterable, Iterator, NamedTuple
 
 from ledger import ThreadTime
 from paths import Doubt, Paths, Piece, is_timer
@@ -29,6 +29,14 @@ HEARS = "futex futex_wait flock fcntl poll ppoll select pselect6".split()
 Sums = Counter[tuple[str, bool, int, str]]
 
 
+class GoesOn(NamedTuple):
+    """A part of a wait that a timer has ended: who has ended the wait at last, and when."""
+
+    slept: Stretch
+    waker: int
+    end: int
+
+
 class Lost:
     """What the rows of each thread sum to."""
 
@@ -44,6 +52,8 @@ class Lost:
         # Of each thread, what a quota kept it from the CPU, and what timers came late by.
         self.withheld: dict[int, Counter[str]] = {}
         self.asleep = {(sleep.tid, sleep.ts): sleep for sleep in trace.sleeps}
+        # Of each thread, the parts of its waits that went on, if they were asked for.
+        self.parts_of: dict[int, list[GoesOn]] = {}
         self.pids = {thread.tid: thread.pid for thread in trace.threads}
         self.stacks: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
         for chain in trace.chains:
@@ -69,53 +79,53 @@ class Lost:
                 if stretch.doing in ("preempted", "dispatch"):
                     mine["quota"] += max(0, min(end, stretch.end) - max(throttle.ts, stretch.start))
 
-    def divided(self, tid: int, stretches: list[Stretch], paths: Paths, late: Counter[str]) -> Sums:
-        """All sleeps of a thread, by what was done meanwhile."""
-        sums: Sums = Counter()
-        # Parts of a wait that timers have cut, and where it is.
+    def waits(self, tid: int, paths: Paths) -> Iterator[tuple[Stretch, list[Stretch], int | str | None]]:
+        """All sleeps of a thread, each with the parts before it that timers had cut, and who has ended it."""
+        stretches = paths.threads.timelines[tid].stretches
         parts: deque[Stretch] = deque()
         waits_at: Hashable = None
         runs = [stretch.start for stretch in stretches if stretch.doing == "running"]
         for sleep in sleeps(stretches):
-            if sleep.doubt or self.left <= 0:
+            if sleep.doubt:
                 raise Doubt
-            over = sleep.end == stretches[-1].end and (tid, sleep.end) not in paths.wakings
-            waker = None if over else self.waker(tid, sleep.end, paths)
+            waker = self.waker(tid, sleep.end, paths)
             next_run = bisect_left(runs, sleep.end)
             place = self.place(tid, sleep.start, runs[next_run] if next_run < len(runs) else sleep.end)
             cut = waker == "timer" and self.may_go_on(tid, sleep.start)
             if parts and (place != waits_at or not cut and not isinstance(waker, int)):
-                for part in parts:
-                    self.add(sums, self.path(tid, part, paths))
+                yield from ((part, [], "timer") for part in parts)
                 parts.clear()
             if cut:
                 waits_at = place
                 parts.append(sleep)
                 if len(parts) > MOST_PARTS:
-                    self.add(sums, self.path(tid, parts.popleft(), paths))
+                    yield parts.popleft(), [], "timer"
                 continue
-            if parts:
-                for pieces in self.cut(tid, parts, (waker, sleep.end), paths):
-                    self.add(sums, pieces, len(pieces) > 0 and pieces[0].depth > 0)
-                parts.clear()
-            if over:
+            yield sleep, list(parts), waker
+            parts.clear()
+        yield from ((part, [], "timer") for part in parts)
+
+    def divided(self, tid: int, stretches: list[Stretch], paths: Paths, late: Counter[str]) -> Sums:
+        """All sleeps of a thread, by what was done meanwhile."""
+        sums: Sums = Counter()
+        for sleep, parts, waker in self.waits(tid, paths):
+            if self.left <= 0:
+                raise Doubt
+            if sleep.end == stretches[-1].end and (tid, sleep.end) not in paths.wakings:
                 sums["blocked", False, 0, "unknown"] += sleep.end - sleep.start
                 continue
-            pieces = self.path(tid, sleep, paths)
-            self.add(sums, pieces)
+            for part in parts:
+                goes_on = GoesOn(part, waker, sleep.end)
+                self.add(sums, self.meanwhile(tid, goes_on, (part.start, part.end), 0, paths, [tid]), True)
+            pieces = list(self.through(paths.asleep(tid, sleep, sleep, "", 0), sleep.end, paths, [tid]))
+            self.add(sums, pieces, False)
             known = self.asleep.get((tid, sleep.start))
             for piece in pieces:
                 if known and known.until is not None and piece.kind == "timer" and piece.depth == 0:
                     late["late timer"] += max(0, piece.end - max(known.until, piece.start))
-        for part in parts:
-            self.add(sums, self.path(tid, part, paths))
         return +sums
 
-    def path(self, tid: int, sleep: Stretch, paths: Paths) -> list[Piece]:
-        """What was done in one sleep."""
-        return list(paths.asleep(tid, sleep, sleep, "", 0))
-
-    def add(self, sums: Sums, pieces: list[Piece], again: bool = False) -> None:
+    def add(self, sums: Sums, pieces: Iterable[Piece], again: bool) -> None:
         """Sums what was done; `again`: in a part of a wait that goes on."""
         for piece in pieces:
             self.left -= 1
@@ -123,16 +133,37 @@ class Lost:
                 raise Doubt
             sums["blocked", again, min(piece.depth, MOST_DEPTH), piece.kind] += piece.end - piece.start
 
-    def cut(self, tid: int, parts: deque[Stretch], by: tuple, paths: Paths) -> Iterator[list[Piece]]:
-        """What the one did who ended a wait at last, in each of the parts that timers had ended before."""
-        waker, end = by
-        pieces = list(paths.path(waker, parts[0].start, end, 1, "", tid))
-        if any(piece.tid == tid for piece in pieces):
-            yield from (self.path(tid, part, paths) for part in parts)
-            return
-        for part in parts:
-            within = (p._replace(start=max(p.start, part.start), end=min(p.end, part.end)) for p in pieces)
-            yield [piece for piece in within if piece.end > piece.start]
+    def meanwhile(
+        self, tid: int, part: GoesOn, when: tuple[int, int], depth: int, paths: Paths, waiters: list[int]
+    ) -> Iterator[Piece]:
+        """What the one did who ended a wait at last, in some of a part of it that a timer had ended."""
+        start, end = when
+        pieces = paths.path(part.waker, part.slept.start, part.end, depth + 1, "", tid)
+        within = (p._replace(start=max(p.start, start), end=min(p.end, end)) for p in pieces)
+        yield from self.through((p for p in within if p.end > p.start), part.end, paths, waiters)
+
+    def through(self, pieces: Iterable[Piece], over: int, paths: Paths, waiters: list[int]) -> Iterator[Piece]:
+        """The same, on through those whose own waits, over by then, timers had cut."""
+        for piece in pieces:
+            if piece.depth > 0 and piece.tid in waiters[:-1]:
+                raise Doubt
+            part = self.part(piece, paths) if piece.depth > 0 and piece.kind == "timer" else None
+            if part is None or part.end > over:
+                yield piece
+                continue
+            if piece.tid in waiters:
+                raise Doubt
+            around = [*waiters, piece.tid]
+            yield from self.meanwhile(piece.tid, part, (piece.start, piece.end), piece.depth, paths, around)
+
+    def part(self, piece: Piece, paths: Paths) -> GoesOn | None:
+        """The part of a wait in which a thread sleeps, if it went on."""
+        if piece.tid not in self.parts_of:
+            found = self.waits(piece.tid, paths)
+            self.parts_of[piece.tid] = [GoesOn(part, waker, sleep.end) for sleep, parts, waker in found for part in parts]
+        parts = self.parts_of[piece.tid]
+        at = bisect_right(parts, piece.start, key=lambda part: part.slept.start)
+        return parts[at - 1] if at and piece.start < parts[at - 1].slept.end else None
 
     def waker(self, tid: int, end: int, paths: Paths) -> int | str | None:
         """The thread that ends a sleep, or a timer, if it is known."""

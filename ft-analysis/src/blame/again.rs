@@ -6,7 +6,7 @@
 use super::asleep::{hears, is_lock};
 use super::sums::{For, Whole};
 use super::{Blame, Most, Wait};
-use crate::requests::{Piece, Waker, walk};
+use crate::requests::{Piece, Waker};
 use crate::world::{Thread, World};
 use ft_trace::Mark;
 use ft_trace::ids::ThreadKey;
@@ -76,57 +76,26 @@ impl Blame {
         most.max(dispatch).over(&mut self.sums);
     }
 
-    /// A thread has ended a wait at last, of which this is the last part, at `t`. Returns since when that went on, and the row that has
-    /// most of what is before that part.
+    /// A thread has ended a wait at last, of which this is the last part. Returns since when that went on, and the row that has most of what
+    /// is before that part.
     pub(super) fn joined(
         &mut self,
         thread: &Thread,
         wait: &Wait,
-        (waker, t): (ThreadKey, i64),
+        waker: ThreadKey,
         world: &World,
     ) -> (i64, Most) {
-        let none = (wait.whole.from, Most::default());
-        let Some(first) = self.threads.of(thread).parts.front() else { return none };
-        let from = first.slept.from;
-        let Some(pieces) = self.meanwhile(thread.key, waker, from, t) else {
-            self.apart(thread, world);
-            return none;
-        };
+        let parts = std::mem::take(&mut self.threads.of(thread).parts);
+        let from = parts.front().map_or(wait.whole.from, |first| first.slept.from);
         let whole = Whole { from, ..wait.whole };
         let mut most = Most::default();
-        for part in std::mem::take(&mut self.threads.of(thread).parts) {
-            let (from, to) = (part.slept.from, part.slept.to);
-            let within = pieces.iter().filter(|piece| piece.from < to && piece.to > from);
-            let cut = |piece: &Piece| Piece {
-                from: piece.from.max(from),
-                to: piece.to.min(to),
-                ..piece.clone()
-            };
-            let within: Vec<Piece> = within.map(cut).collect();
+        for part in parts {
+            self.history.goes_on(thread.key, part.slept.to, waker);
+            let pieces = self.pieces(thread.key, part.slept);
             let wait = Wait { again: true, whole, mark: part.mark, ..wait.clone() };
-            let blocked = self.blocked(thread, &wait, &within, None, world);
+            let blocked = self.blocked(thread, &wait, &pieces, None, world);
             most = most.max(blocked).max(part.dispatch);
         }
         (from, most)
-    }
-    /// What a thread did, or who it waited for, while another one waited for it, although that was awake now and then; none if it waited
-    /// for that one.
-    fn meanwhile(
-        &mut self,
-        waiter: ThreadKey,
-        waker: ThreadKey,
-        from: i64,
-        to: i64,
-    ) -> Option<Vec<Piece>> {
-        if self.is_too_much() {
-            return None;
-        }
-        let mut pieces = walk(self.past(), waker, None, from, to);
-        self.walked += pieces.len() as u64 + 1;
-        for piece in &mut pieces {
-            piece.depth += 1;
-            piece.by = piece.by.or(Some(waiter));
-        }
-        pieces.iter().all(|piece| piece.thread != waiter).then_some(pieces)
     }
 }

@@ -345,7 +345,7 @@ impl Blame {
         let mut wait = Wait { of, waker, asked, again: false, whole, mark };
         let mut most = Most::default();
         if let Some(waker) = waker_key {
-            (wait.whole.from, most) = self.joined(thread, &wait, (waker, slept.to), world);
+            (wait.whole.from, most) = self.joined(thread, &wait, waker, world);
         }
         if !is_cut {
             self.waited(thread, &wait, asleep.as_ref(), slept);

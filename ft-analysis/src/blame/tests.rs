@@ -517,3 +517,38 @@ fn who_waits_at_a_futex_once_in_the_midst_of_its_work_was_kept_from_it() {
     assert_eq!(turns(5_000_000, 1), [true; 2], "asleep, and on its way");
     assert_eq!(turns(5_000_000, 2), [false; 2], "it comes back, as one does for work");
 }
+
+/// c waits for b, whose own timer cuts its wait for a, which sleeps.
+#[test]
+fn who_waits_for_one_whose_wait_a_timer_cuts_is_behind_whom_that_waits_for() {
+    let timeline = "0 0 .>c S
+         5 asleep c futex 4096 - - 2
+         5 0 c>b S
+         10 asleep b epoll_wait 4
+         10 0 b>a S
+         11 chain b wait 7
+         20 asleep a nanosleep 1
+         20 0 a>. S
+         30 irq . vector 2 0 local_timer
+         31 wake . b 0 0
+         34 0 .>b S
+         40 asleep b epoll_wait 4
+         40 0 b>. S
+         41 chain b wait 7
+         50 irq . vector 2 0 local_timer
+         51 wake . a 0 0
+         55 0 .>a S
+         70 wake a b 0 0
+         75 0 a>b S
+         80 wake b c 0 0
+         85 0 b>c S
+         90 0 c>. X";
+    let (rows, _) = run(true, timeline);
+    let of_c = |row: &&Blame| thread(row.tid.0) == 'c' && row.behind_tid.is_some();
+    let behind = |who: char| -> i64 {
+        let rows = rows.blame.iter().filter(of_c).filter(|row| row.part == Part::Blocked);
+        rows.filter(|row| row.behind_tid.map(thread) == Some(who)).map(|row| row.ns).sum()
+    };
+    // b ran, or was on its way, in 5..10, 31..40 and 70..80.
+    assert_eq!([behind('a'), behind('b')], [21 + 30, 5 + 9 + 10]);
+}

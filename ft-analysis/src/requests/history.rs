@@ -23,6 +23,8 @@ const SWEEP: usize = 4096;
 pub(crate) enum Waker {
     /// A thread that is observed.
     Thread(ThreadKey),
+    /// A timer; but it went on to sleep for the same, until that thread ended it.
+    Again(ThreadKey),
     /// A timer's interrupt.
     Timer(Name),
     /// Another interrupt.
@@ -73,6 +75,21 @@ impl Past {
             since = step.from;
         }
         since.max(floor)
+    }
+
+    /// Who ended the sleep in which it is at `t`, if that is known by now.
+    pub(crate) fn wake_after(&self, t: i64) -> Option<&Wake> {
+        let mut at = self.steps.partition_point(|step| step.from < t).checked_sub(1)?;
+        let mut to = self.steps.get(at)?.to;
+        while self.wake(to).is_none() {
+            at += 1;
+            let next = self.steps.get(at)?;
+            if next.part != Part::Blocked || next.from != to {
+                return None;
+            }
+            to = next.to;
+        }
+        self.wake(to)
     }
 
     /// Who woke it at `t`.
@@ -183,6 +200,15 @@ impl History {
         if past.wakes.back().is_none_or(|last| last.ts < ts) {
             past.wakes.push_back(wake);
             self.grew(needed, ts);
+        }
+    }
+
+    /// A sleep that a timer has ended goes on until a thread ends it.
+    pub(crate) fn goes_on(&mut self, thread: ThreadKey, t: i64, until: ThreadKey) {
+        let Some(past) = self.threads.get_mut(&thread) else { return };
+        let at = past.wakes.partition_point(|wake| wake.ts < t);
+        if let Some(wake) = past.wakes.get_mut(at).filter(|wake| wake.ts == t) {
+            wake.waker = Waker::Again(until);
         }
     }
 

@@ -84,6 +84,8 @@ struct Wait {
     since: i64,
     what: Name,
     mark: Mark,
+    /// It is a part of one that goes on: who ends it may be asleep meanwhile.
+    again: bool,
 }
 
 /// The path that ends in `thread`, in the poll of `task` if that is followed, at `to` and goes back to `from`; the oldest
@@ -170,7 +172,9 @@ impl Walk<'_> {
                 let since = past.map_or(floor, |past| past.blocked_since(self.t, floor));
                 let what = step.culprit.name().unwrap_or_default();
                 // In the middle of a sleep: its end is another moment.
-                let wake = wake.filter(|_| step.to == self.t);
+                let is_within = self.waits.last().is_some_and(|wait| wait.again);
+                let after = || past.filter(|_| is_within).and_then(|past| past.wake_after(self.t));
+                let wake = wake.filter(|_| step.to == self.t).or_else(after);
                 return self.follow(since, what, step.mark, wake);
             }
         };
@@ -194,14 +198,17 @@ impl Walk<'_> {
                 let who = Culprit::outside(comm.clone(), *tid);
                 return self.tell(since, PathKind::Outside, Some(who), Some(what), mark);
             }
-            Some(Waker::Thread(waker)) if self.waits.len() < MAX_DEPTH => {
+            Some(Waker::Thread(waker) | Waker::Again(waker)) if self.waits.len() < MAX_DEPTH => {
                 let asleep = |wait: &Wait| wait.sleeps && wait.thread == *waker;
                 if *waker != self.thread && !self.waits.iter().any(asleep) {
-                    return self.enter((since, what), true, mark, (*waker, None));
+                    let again = matches!(wake.map(|wake| &wake.waker), Some(Waker::Again(_)));
+                    self.enter((since, what), true, mark, (*waker, None));
+                    self.waits.last_mut().into_iter().for_each(|wait| wait.again |= again);
+                    return;
                 }
                 Unknown::SleepingWaker
             }
-            Some(Waker::Thread(_)) => Unknown::TooManyWaits,
+            Some(Waker::Thread(_) | Waker::Again(_)) => Unknown::TooManyWaits,
             Some(Waker::Unknown(why)) => *why,
             None => Unknown::NoWaking,
         };
@@ -216,8 +223,10 @@ impl Walk<'_> {
         mark: Mark,
         (thread, task): (ThreadKey, Option<TaskKey>),
     ) {
-        let mark = self.waits.last().map_or(mark, |around| around.mark.max(mark));
-        let wait = Wait { thread: self.thread, task: self.task, sleeps, since, what, mark };
+        let around = self.waits.last();
+        let mark = around.map_or(mark, |around| around.mark.max(mark));
+        let again = around.is_some_and(|around| around.again);
+        let wait = Wait { thread: self.thread, task: self.task, sleeps, since, what, mark, again };
         self.waits.push(wait);
         (self.thread, self.task) = (thread, task);
     }
