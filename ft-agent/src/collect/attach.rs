@@ -25,6 +25,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use super::fault::Watched;
 use super::geometry::{Geometry, HEADER_BYTES, Malformed};
+use super::later::Later;
 
 /// Why a memfd was refused.
 #[derive(Debug, thiserror::Error)]
@@ -95,9 +96,27 @@ const BACKED_PAGES: usize = 512;
 pub struct Memory {
     base: NonNull<u8>,
     geometry: Geometry,
+    watched: Watched,
+    map: Later<Map>,
+}
+
+/// The memory of a program, which the kernel may give back here: that takes long if it is large.
+#[derive(Debug)]
+struct Map {
+    base: NonNull<u8>,
+    bytes: usize,
     /// An open file description of our own; holds the lock.
     file: File,
-    watched: Watched,
+}
+
+// SAFETY: the map belongs to no thread.
+unsafe impl Send for Map {}
+
+impl Drop for Map {
+    fn drop(&mut self) {
+        // SAFETY: `Memory::map` made exactly this map, and nothing borrowed from it outlives the `Memory`.
+        let _ = unsafe { munmap(self.base.as_ptr().cast(), self.bytes) };
+    }
 }
 
 // SAFETY: the map belongs to no thread, and all of it is read and written through atomics only.
@@ -135,7 +154,8 @@ impl Memory {
         }?;
         let base = NonNull::new(base.cast()).expect("mmap gives no null");
         let watched = Watched::new(base.as_ptr() as usize, geometry.total_bytes);
-        Ok(Memory { base, geometry, file, watched })
+        let map = Later::new(Map { base, bytes: geometry.total_bytes, file });
+        Ok(Memory { base, geometry, watched, map })
     }
 
     /// An access has faulted: what is read from now on is zero, and belongs to nobody.
@@ -146,12 +166,12 @@ impl Memory {
     /// Whether `fd` is a descriptor of the same memfd.
     pub fn is(&self, fd: BorrowedFd<'_>) -> bool {
         let id = |fd| rustix::fs::fstat(fd).map(|stat| (stat.st_dev, stat.st_ino)).ok();
-        id(fd).is_some_and(|other| id(self.file.as_fd()) == Some(other))
+        id(fd).is_some_and(|other| id(self.map.file.as_fd()) == Some(other))
     }
 
     /// The inode of the memfd, as `/proc/PID/maps` shows it.
     pub fn inode(&self) -> Option<u64> {
-        rustix::fs::fstat(&self.file).map(|stat| stat.st_ino).ok()
+        rustix::fs::fstat(&self.map.file).map(|stat| stat.st_ino).ok()
     }
 
     /// Where everything is.
@@ -210,7 +230,7 @@ impl Memory {
     pub fn unbacked_slots(&self, index: u32, from: u64) -> u64 {
         let (at, end) = self.slot_range(index, from);
         let page = at as u64 / PAGE * PAGE;
-        let written = match seek(&self.file, SeekFrom::Data(page)) {
+        let written = match seek(&self.map.file, SeekFrom::Data(page)) {
             Ok(data) => data.clamp(at as u64, end as u64),
             // Nothing behind it.
             Err(_) => end as u64,
@@ -239,7 +259,7 @@ impl Memory {
     ///
     /// What the kernel says.
     pub fn read(&self, offset: usize, bytes: &mut [u8]) -> io::Result<()> {
-        self.file.read_exact_at(bytes, offset as u64)
+        self.map.file.read_exact_at(bytes, offset as u64)
     }
 
     /// Memory of the file, bytes, whoever has caused it.
@@ -247,7 +267,7 @@ impl Memory {
     pub(crate) fn resident_bytes(&self) -> u64 {
         // In units of 512 bytes (stat(3type)).
         use std::os::unix::fs::MetadataExt;
-        self.file.metadata().map_or(0, |metadata| metadata.blocks().saturating_mul(512))
+        self.map.file.metadata().map_or(0, |metadata| metadata.blocks().saturating_mul(512))
     }
 
     fn ring_offset(&self, index: u32) -> usize {
@@ -284,7 +304,7 @@ impl Memory {
         let mut there = present[..pages].iter().take_while(|&&byte| byte & 1 != 0).count();
         // A page that was swapped out is not present, and yet written (mincore(2), lseek(2)).
         let next = (first + there * page) as u64;
-        if there < pages && seek(&self.file, SeekFrom::Data(next)) == Ok(next) {
+        if there < pages && seek(&self.map.file, SeekFrom::Data(next)) == Ok(next) {
             there += 1;
         }
         ((first + there * page).min(end).saturating_sub(at)) as u64
@@ -295,7 +315,7 @@ impl Memory {
     pub(crate) fn populate_ring(&self, index: u32) {
         let (at, end) = self.slot_range(index, 0);
         for page in (at..end).step_by(PAGE as usize) {
-            self.file.write_all_at(&[0; 8], page as u64).unwrap();
+            self.map.file.write_all_at(&[0; 8], page as u64).unwrap();
         }
     }
 
@@ -317,7 +337,12 @@ impl Memory {
 }
 
 /// Whether this is sealed memory of plain pages, open for reading and writing. Opens nothing.
-fn prove(fd: BorrowedFd<'_>) -> Result<(), Refusal> {
+/// Whether this is a sealed memfd of plain memory that can be written to. Asks no file system of a program.
+///
+/// # Errors
+///
+/// [`Refusal::NotMemory`], [`Refusal::HugePages`], [`Refusal::Seals`] or [`Refusal::Access`].
+pub fn prove(fd: BorrowedFd<'_>) -> Result<(), Refusal> {
     // Fails for every file that is not memory (fcntl(2), EINVAL), and for `O_PATH` descriptors (EBADF).
     let seals = fcntl_get_seals(fd).map_err(|_| Refusal::NotMemory)?.bits();
     match fstatfs(fd)?.f_type {
@@ -354,8 +379,8 @@ const HUGETLBFS_MAGIC: i64 = 0x9584_58f6;
 impl Drop for Memory {
     fn drop(&mut self) {
         self.watched.forget();
-        // SAFETY: `attach` made exactly this map, and nothing borrowed from it outlives `self`.
-        let _ = unsafe { munmap(self.base.as_ptr().cast(), self.geometry.total_bytes) };
+        // Another agent may take it now.
+        let _ = flock(&self.map.file, FlockOperation::Unlock);
     }
 }
 

@@ -16,6 +16,7 @@ pub mod geometry;
 pub mod inspect;
 pub mod kernel;
 pub mod late;
+pub mod later;
 pub mod maps;
 mod numbers;
 pub mod outside;

@@ -32,6 +32,17 @@ struct Counted {
 impl Refusals {
     /// Counts one more of this `kind`; `refused` describes it, and is kept if it is the first.
     pub fn add(&self, kind: &'static str, user: u32, refused: impl FnOnce() -> Refused) {
+        self.add_many(kind, user, 1, refused);
+    }
+
+    /// The same for so many.
+    pub fn add_many(
+        &self,
+        kind: &'static str,
+        user: u32,
+        count: u64,
+        refused: impl FnOnce() -> Refused,
+    ) {
         let mut all = self.lock();
         let known = |kind, user| {
             move |c: &&mut Counted| (c.kind, owner_of(c.refused.uid)) == (kind, owner_of(user))
@@ -42,9 +53,9 @@ impl Refusals {
             _ => (kind, user),
         };
         match all.iter_mut().find(known(kind, user)) {
-            Some(counted) => counted.refused.count += 1,
+            Some(counted) => counted.refused.count += count,
             None => {
-                let refused = Refused { uid: user, count: 1, ..refused() };
+                let refused = Refused { uid: user, count, ..refused() };
                 all.push(Counted { kind, refused, told: 0 });
             }
         }

@@ -38,6 +38,8 @@ struct State {
     waiting: FairQueue<Look>,
     places: Shares<u32>,
     permits: Shares<u32>,
+    /// Users who may have more than their share of the permits.
+    first: &'static [u32],
 }
 
 impl fmt::Debug for Looks {
@@ -49,13 +51,18 @@ impl fmt::Debug for Looks {
 impl Looks {
     /// On the blocking threads of this runtime.
     pub(crate) fn new(threads: Handle) -> Looks {
-        Looks::of(threads, MAX_WAITING)
+        Looks::of(threads, PERMITS, MAX_WAITING, &[])
     }
 
-    /// The same, of which fewer can wait.
-    pub(super) fn of(threads: Handle, waiting: usize) -> Looks {
-        let (places, permits) = (Shares::new(waiting.min(MAX_WAITING)), Shares::new(PERMITS));
-        let state = State { waiting: FairQueue::default(), places, permits };
+    /// The same with so many threads, of which so many can wait. Users who come `first` may have more than their share of the threads.
+    pub(super) fn of(
+        threads: Handle,
+        permits: usize,
+        waiting: usize,
+        first: &'static [u32],
+    ) -> Looks {
+        let (places, permits) = (Shares::new(waiting.min(MAX_WAITING)), Shares::new(permits));
+        let state = State { waiting: FairQueue::default(), places, permits, first };
         Looks { threads, state: Arc::new(Mutex::new(state)) }
     }
 
@@ -101,8 +108,8 @@ impl Looks {
 }
 
 /// The next look of a user who has a permit left, and takes it.
-fn next(State { waiting, places, permits }: &mut State) -> Option<(u32, Look)> {
-    let (user, look) = waiting.pop_of(|user| permits.take(user, false))?;
+fn next(State { waiting, places, permits, first }: &mut State) -> Option<(u32, Look)> {
+    let (user, look) = waiting.pop_of(|user| permits.take(user, first.contains(&user)))?;
     places.give_back(user);
     Some((user, look))
 }

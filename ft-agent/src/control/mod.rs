@@ -38,11 +38,16 @@ const BLOCKING_THREADS: usize = looks::PERMITS + 8;
 ///
 /// Within another asynchronous runtime.
 pub fn run<T>(work: impl Future<Output = T>) -> io::Result<T> {
+    run_with(BLOCKING_THREADS, work)
+}
+
+/// The same with so many blocking threads at most.
+fn run_with<T>(threads: usize, work: impl Future<Output = T>) -> io::Result<T> {
     // A thread inherits the priority of the thread that starts it, and this one is raised while it records.
     let own = rustix::process::getpriority_process(None).unwrap_or(0);
     let runtime = Builder::new_current_thread()
         .enable_all()
-        .max_blocking_threads(BLOCKING_THREADS)
+        .max_blocking_threads(threads)
         .thread_name("ft-look")
         .on_thread_start(move || {
             // To be lowered is allowed to everybody.

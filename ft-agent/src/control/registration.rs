@@ -19,7 +19,9 @@ use std::time::Duration;
 
 use ft_user::layout::NO_ANSWER;
 use rustix::net::{AddressFamily, Shutdown, SocketFlags, SocketType, shutdown, socketpair};
+use rustix::process::Signal;
 use tokio::io::unix::AsyncFd;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -27,6 +29,7 @@ use tokio::time::{sleep, timeout};
 use super::watched;
 use crate::collect::arrivals::{Arrival, Intake};
 use crate::collect::inspect::{Found, Inspected};
+use crate::collect::later::Later;
 use crate::collect::peer::Peer;
 use crate::collect::shares::Place;
 use ft_trace::helper::Helper;
@@ -54,7 +57,19 @@ pub fn serve() -> io::Result<()> {
     // Nobody asks how its children ended.
     crate::inherited::ignore(libc::SIGCHLD);
     let _ = rustix::thread::set_name(c"ft-reception");
-    reception::receive(io::stdin().as_fd().try_clone_to_owned()?)
+    // A thread of an agent that was killed may be left, and keep its descriptors. Who has ended by now has hung up.
+    rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
+    let agent = io::stdin().as_fd().try_clone_to_owned()?;
+    reception::receive(agent, descriptors(), async || match signal(SignalKind::terminate()) {
+        Ok(mut ended) => drop(ended.recv().await),
+        Err(_) => std::future::pending().await,
+    })
+}
+
+/// Descriptors that this process may open.
+fn descriptors() -> usize {
+    let most = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    most.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX)
 }
 
 /// The reception of a recording, and the task that goes on with what it tells; dropped, it ends them.
@@ -74,6 +89,15 @@ impl Server {
     ///
     /// When the kernel gives no process or descriptors.
     pub fn new(listeners: Vec<(OwnedFd, Door)>, intake: Arc<Intake>) -> io::Result<Server> {
+        Server::with(listeners, intake, descriptors())
+    }
+
+    /// A thread may open so many descriptors.
+    fn with(
+        listeners: Vec<(OwnedFd, Door)>,
+        intake: Arc<Intake>,
+        descriptors: usize,
+    ) -> io::Result<Server> {
         let pair =
             || socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
         let (reception, theirs) = pair()?;
@@ -83,7 +107,7 @@ impl Server {
         if process.is_none() {
             crate::threads::spawn("ft-reception", move || {
                 // Its end is seen.
-                let _ = reception::receive(for_thread);
+                let _ = reception::receive(for_thread, descriptors, std::future::pending);
             })?;
         }
         let told = watched(reception.try_clone()?)?;
@@ -156,12 +180,12 @@ struct Desk {
 impl Desk {
     /// Registers a client, or counts why not.
     async fn serve(self: Arc<Desk>, told: Told, over: watch::Receiver<()>) {
-        let Told { door, peer, what } = told;
+        let Told { door, peer, count, what } = told;
         match what {
-            Err(rejection) => self.reject(&peer, &rejection),
-            Ok(_) if peer.pid <= 0 => self.reject(&peer, &Rejection::Unidentified),
+            Err(rejection) => self.reject(&peer, &rejection, count),
+            Ok(_) if peer.pid <= 0 => self.reject(&peer, &Rejection::Unidentified, count),
             Ok(hello) => match self.intake.places.take(peer.uid, peer.is_first()) {
-                None => self.reject(&peer, &Rejection::Full),
+                None => self.reject(&peer, &Rejection::Full, count),
                 Some(place) => self.register(door, peer, hello, place, over).await,
             },
         }
@@ -182,6 +206,7 @@ impl Desk {
         let subject = Arc::new(Inspected::new(peer.pid, user));
         let identity = self.turns.take(user, || peer.identify()).await;
         let (is_there, found) = (identity.has_number(), Found::default());
+        let memfd = Later::new(memfd);
         let registration =
             Registration { identity, door, memfd, waits, connection, subject, found, place };
         if !is_there {
@@ -231,7 +256,7 @@ impl Desk {
         given.then_some(is_done)
     }
 
-    fn reject(&self, peer: &Peer, reason: &Rejection) {
+    fn reject(&self, peer: &Peer, reason: &Rejection, count: u32) {
         let (uid, pid) = (peer.uid, peer.pid);
         let refused = || Refused {
             uid,
@@ -241,7 +266,7 @@ impl Desk {
             count: 1,
             ..Refused::default()
         };
-        self.intake.refusals.add(reason.kind(), uid, refused);
+        self.intake.refusals.add_many(reason.kind(), uid, count.into(), refused);
     }
 }
 

@@ -104,7 +104,7 @@ fn what_was_not_written_takes_no_memory() {
     assert_eq!(memory.resident_bytes(), before);
     // The third page of slots; there are 128 in each.
     let third = memory.slot_range(1, 300).0 as u64;
-    memory.file.write_all_at(&[1], third).unwrap();
+    memory.map.file.write_all_at(&[1], third).unwrap();
     assert_eq!(memory.resident_bytes(), before + PAGE);
     assert_eq!([255, 256, 300].map(|from| memory.backed_slots(1, from)), [0, 128, 84]);
     assert_eq!([0, 300].map(|from| memory.unbacked_slots(1, from)), [256, 0]);

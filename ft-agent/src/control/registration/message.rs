@@ -8,8 +8,10 @@ use std::sync::Arc;
 use ft_user::layout::{MAGIC, MAX_REPLY_BYTES, Reply, VERSION};
 use rustix::net::{SendFlags, send};
 
+use crate::collect::attach::Refusal;
 use crate::collect::discover::Identity;
 use crate::collect::inspect::{Found, Inspected};
+use crate::collect::later::Later;
 use crate::collect::shares::Place;
 
 /// Who knows of a socket at which processes register.
@@ -29,8 +31,8 @@ pub struct Registration {
     pub identity: Identity,
     /// Where it has registered.
     pub door: Door,
-    /// What it passed: it has seals, and no more is known.
-    pub memfd: OwnedFd,
+    /// What it passed: a memfd with all seals. No more is known.
+    pub memfd: Later<OwnedFd>,
     /// It waits for an answer, half a second or more; a forked child does not.
     pub waits: bool,
     /// For later looks at it.
@@ -87,9 +89,15 @@ pub enum Rejection {
     /// Not a [`Hello`](ft_user::layout::Hello) with one descriptor.
     #[error("it sent something that is no registration")]
     Rubbish,
-    /// A descriptor of something else, or one that was opened as a mere name (`O_PATH`).
-    #[error("what it passed is no memfd")]
-    NoMemfd,
+    /// A descriptor of something else than such a memfd.
+    #[error("{0}")]
+    Unfit(Refusal),
+    /// Too many of its user wait to be heard.
+    #[error(
+        "so many others of its user wait to be heard that nobody had time for it; end whoever registers \
+         without end"
+    )]
+    Unheard,
     /// Another version of the layout.
     #[error("it speaks version {0}, this agent {VERSION}: build both from one release")]
     Version(u32),
@@ -111,7 +119,8 @@ impl Rejection {
             Rejection::Crowded => "crowded",
             Rejection::Full => "full",
             Rejection::Rubbish => "rubbish",
-            Rejection::NoMemfd => "no memfd",
+            Rejection::Unfit(refusal) => refusal.kind(),
+            Rejection::Unheard => "unheard",
             Rejection::Version(_) => "version",
             Rejection::Unidentified => "unidentified",
             Rejection::Broken(_) => "broken",

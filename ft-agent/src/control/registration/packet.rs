@@ -10,6 +10,7 @@ use rustix::net::{
 };
 
 use super::message::{Door, Rejection};
+use crate::collect::attach::Refusal;
 use crate::collect::peer::Peer;
 
 /// A client that has spoken, or was sent away.
@@ -17,13 +18,15 @@ use crate::collect::peer::Peer;
 pub(super) struct Told {
     pub(super) door: Door,
     pub(super) peer: Peer,
+    /// So many of its user; more than one are sent away for the same reason.
+    pub(super) count: u32,
     pub(super) what: Result<Hello, Rejection>,
 }
 
 /// What a client wants.
 #[derive(Debug)]
 pub(super) struct Hello {
-    /// A file with seals.
+    /// A memfd with all seals.
     pub(super) memfd: OwnedFd,
     /// For the answer. Nothing can come by it any more.
     pub(super) connection: OwnedFd,
@@ -31,8 +34,8 @@ pub(super) struct Hello {
     pub(super) flags: u32,
 }
 
-/// Numbers of a packet: door, process, user, whether it is held, what follows, and a number that belongs to that.
-const NUMBERS: usize = 6;
+/// Numbers of a packet: door, process, user, whether it is held, how many, what follows, and a number that belongs to that.
+const NUMBERS: usize = 7;
 
 /// Descriptors of a packet at most.
 const DESCRIPTORS: usize = 3;
@@ -41,9 +44,13 @@ const HELLO: u32 = 0;
 const SILENT: u32 = 1;
 const CROWDED: u32 = 2;
 const RUBBISH: u32 = 3;
-const NO_MEMFD: u32 = 4;
-const OTHER_VERSION: u32 = 5;
-const BROKEN: u32 = 6;
+const OTHER_VERSION: u32 = 4;
+const BROKEN: u32 = 5;
+const UNHEARD: u32 = 6;
+const NO_MEMORY: u32 = 7;
+const HUGE_PAGES: u32 = 8;
+const SEALS: u32 = 9;
+const ACCESS: u32 = 10;
 
 /// Hands over listening sockets, before anything else: the first that the reception reads.
 ///
@@ -84,7 +91,13 @@ pub(super) fn send(socket: &impl AsFd, told: &Told) -> io::Result<()> {
         Err(Rejection::Silent) => (SILENT, 0),
         Err(Rejection::Crowded) => (CROWDED, 0),
         Err(Rejection::Rubbish) => (RUBBISH, 0),
-        Err(Rejection::NoMemfd) => (NO_MEMFD, 0),
+        Err(Rejection::Unheard) => (UNHEARD, 0),
+        Err(Rejection::Unfit(refusal)) => match refusal {
+            Refusal::HugePages => (HUGE_PAGES, 0),
+            Refusal::Seals(seals) => (SEALS, *seals),
+            Refusal::Access => (ACCESS, 0),
+            _ => (NO_MEMORY, 0),
+        },
         Err(Rejection::Version(version)) => (OTHER_VERSION, *version),
         Err(Rejection::Broken(error)) => (BROKEN, error.raw_os_error().unwrap_or(0) as u32),
         Err(Rejection::Full | Rejection::Unidentified) => {
@@ -94,7 +107,7 @@ pub(super) fn send(socket: &impl AsFd, told: &Told) -> io::Result<()> {
     let Peer { pid, uid, pidfd } = &told.peer;
     let door = u32::from(told.door == Door::Default);
     let held = u32::from(pidfd.is_some());
-    let numbers: [u32; NUMBERS] = [door, *pid as u32, *uid, held, what, number];
+    let numbers: [u32; NUMBERS] = [door, *pid as u32, *uid, held, told.count, what, number];
     let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
     let of_hello = told.what.iter().flat_map(|hello| [&hello.memfd, &hello.connection]);
     let descriptors: Vec<BorrowedFd<'_>> = pidfd.iter().chain(of_hello).map(AsFd::as_fd).collect();
@@ -140,7 +153,7 @@ pub(super) fn receive(socket: &impl AsFd) -> io::Result<Option<Told>> {
         return Ok(None);
     }
     let (numbers, _) = bytes.as_chunks();
-    let [door, pid, uid, held, what, number] =
+    let [door, pid, uid, held, count, what, number] =
         std::array::from_fn(|at| u32::from_ne_bytes(numbers[at]));
     let mut descriptors = descriptors.into_iter();
     let pidfd = if held == 1 { descriptors.next() } else { None };
@@ -152,9 +165,14 @@ pub(super) fn receive(socket: &impl AsFd) -> io::Result<Option<Told>> {
         SILENT => Err(Rejection::Silent),
         CROWDED => Err(Rejection::Crowded),
         RUBBISH => Err(Rejection::Rubbish),
-        NO_MEMFD => Err(Rejection::NoMemfd),
+        UNHEARD => Err(Rejection::Unheard),
+        NO_MEMORY => Err(Rejection::Unfit(Refusal::NotMemory)),
+        HUGE_PAGES => Err(Rejection::Unfit(Refusal::HugePages)),
+        SEALS => Err(Rejection::Unfit(Refusal::Seals(number))),
+        ACCESS => Err(Rejection::Unfit(Refusal::Access)),
         OTHER_VERSION => Err(Rejection::Version(number)),
         _ => Err(Rejection::Broken(io::Error::from_raw_os_error(number as i32))),
     };
-    Ok(Some(Told { door: self::door(door), peer: Peer { pid: pid as i32, uid, pidfd }, what }))
+    let peer = Peer { pid: pid as i32, uid, pidfd };
+    Ok(Some(Told { door: self::door(door), peer, count, what }))
 }

@@ -7,8 +7,8 @@ use std::net::{TcpListener, TcpStream};
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
-use ft_user::layout::{MAGIC, MAX_REPLY_BYTES, Reply, VERSION};
-use rustix::fs::{MemfdFlags, memfd_create};
+use ft_user::layout::{MAGIC, MAX_REPLY_BYTES, Reply, SEALS, VERSION};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::net::sockopt::set_socket_linger;
 use rustix::net::{
     RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, accept, bind,
@@ -19,6 +19,7 @@ use super::super::{handle, run};
 use super::listen::{address, unconnected};
 use super::silent::MAX_OF_PROCESS;
 use super::*;
+use crate::collect::attach::Refusal;
 use crate::threads::Bell;
 
 fn client(path: &Path) -> OwnedFd {
@@ -44,11 +45,15 @@ impl Fixture {
     }
 
     fn with(intake: Arc<Intake>) -> Fixture {
-        Fixture::visited_before(intake, |_| ())
+        Fixture::visited_before(intake, 1 << 16, |_| ())
     }
 
     /// Clients come before anybody is there to hear them.
-    fn visited_before(intake: Arc<Intake>, visit: impl FnOnce(&Path)) -> Fixture {
+    fn visited_before(
+        intake: Arc<Intake>,
+        descriptors: usize,
+        visit: impl FnOnce(&Path),
+    ) -> Fixture {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("agent.sock");
         // Who waits here looks every 10 ms.
@@ -57,8 +62,9 @@ impl Fixture {
         visit(&path);
         let (over, is_over) = oneshot::channel();
         let serving = intake.clone();
-        let serve = async {
-            let server = Server::new(vec![(listener, Door::Default)], serving).unwrap();
+        let serve = async move {
+            let listeners = vec![(listener, Door::Default)];
+            let server = Server::with(listeners, serving, descriptors).unwrap();
             let _ = is_over.await;
             server.finish().await;
         };
@@ -128,8 +134,12 @@ fn send_hello(client: &OwnedFd) {
     send_with(client, &message(MAGIC, VERSION), &[memfd().as_fd()]);
 }
 
+/// One with all seals.
 fn memfd() -> OwnedFd {
-    memfd_create("of a test", MemfdFlags::CLOEXEC).unwrap()
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let memfd = memfd_create("of a test", flags).unwrap();
+    fcntl_add_seals(&memfd, SealFlags::from_bits_retain(SEALS)).unwrap();
+    memfd
 }
 
 fn message(magic: u64, version: u32) -> Vec<u8> {
@@ -203,7 +213,9 @@ fn rubbish_is_sent_away() {
     check(&message(!MAGIC, VERSION), &[fd], &rubbish);
     check(&good, &[], &rubbish);
     check(&good, &[fd, fd], &rubbish);
-    check(&good, &[file.as_fd()], &Rejection::NoMemfd.to_string());
+    let unsealed = memfd_create("of a test", MemfdFlags::CLOEXEC).unwrap();
+    check(&good, &[unsealed.as_fd()], &Rejection::Unfit(Refusal::Seals(1)).to_string());
+    check(&good, &[file.as_fd()], &Rejection::Unfit(Refusal::NotMemory).to_string());
     check(&message(MAGIC, 77), &[fd], &Rejection::Version(77).to_string());
 }
 
@@ -255,7 +267,7 @@ fn lingering() -> (TcpStream, TcpStream) {
     (one, other)
 }
 
-/// Alone, behind a good message, more than there is room for, and in a connection that was closed.
+/// Alone, behind a good message, behind an empty one, more than there is room for, and in a connection that was closed.
 #[test]
 fn descriptors_that_take_for_ever_to_be_closed_keep_nobody_waiting() {
     let (mut unread, mut clients) = (Vec::new(), Vec::new());
@@ -265,19 +277,46 @@ fn descriptors_that_take_for_ever_to_be_closed_keep_nobody_waiting() {
         send_with(client, &message(MAGIC, VERSION), &fds);
         unread.extend(others);
     };
-    let f = Fixture::visited_before(intake(1 << 16), |path| {
-        let [alone, behind, many, closed] = std::array::from_fn(|_| client(path));
+    let f = Fixture::visited_before(intake(1 << 16), 1 << 16, |path| {
+        let [alone, behind, empty, many, closed] = std::array::from_fn(|_| client(path));
         send(&alone, 1);
         send_hello(&behind);
         send(&behind, 1);
+        send_hello(&empty);
+        send_with(&empty, &[], &[]);
+        send(&empty, 1);
         send(&many, 12);
         send(&closed, 1);
-        clients.extend([alone, behind, many]);
+        clients.extend([alone, behind, empty, many]);
     });
     for _ in 0..3 {
         f.register();
     }
     f.finish();
+}
+
+/// With two threads, sixteen places in the queue, and processes that close eight connections.
+#[test]
+fn who_is_not_heard_is_counted() {
+    const CLIENTS: u64 = 40;
+    let mut all = Vec::new();
+    let intake = intake(1 << 16);
+    let f = Fixture::visited_before(intake.clone(), 64, |path| {
+        for _ in 0..CLIENTS {
+            let (client, (sent, unread)) = (client(path), lingering());
+            send_with(&client, &message(MAGIC, VERSION), &[sent.as_fd()]);
+            all.push((client, unread));
+        }
+    });
+    f.finish();
+    let refused = intake.refusals.take_grown();
+    let times = |reason: Rejection| {
+        let reason = reason.to_string();
+        refused.iter().find(|refused| refused.reason == reason).map_or(0, |refused| refused.count)
+    };
+    let (heard, unheard) = (times(Rejection::Unfit(Refusal::NotMemory)), times(Rejection::Unheard));
+    assert_eq!(heard + unheard, CLIENTS);
+    assert!(unheard > CLIENTS / 2, "{unheard}");
 }
 
 #[test]
