@@ -2,14 +2,14 @@
 //!
 //! What the kernel says of a process it says under locks, of which a process can hold some as long as it likes: that of its address space
 //! (`maps`, `map_files`, `cmdline`, `environ`, `mem` in `/proc/PID`) while a file system answers that a process of its user serves, and one
-//! that comes before it while it executes a program (`exec_update_lock`, also of `syscall`). Who waits for such a lock ends by SIGKILL alone.
-//! So whoever must not wait has a thread look, and leaves it behind when it is late.
+//! that comes before it while it executes a program (`exec_update_lock`, also of `syscall`, and of `stat` since Linux 6.18). Who waits for such
+//! a lock ends by SIGKILL alone. So whoever must not wait has a thread look, and leaves it behind when it is late.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
@@ -24,10 +24,22 @@ use crate::owners::owner_of;
 /// Shown by: `who_does_not_answer_is_not_asked_again`.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// So many times this is waited for a look that would go on if it had a CPU.
+/// How long one of [`soon`] may take: what a process that executes a program cannot answer for a moment is asked of many.
+///
+/// Limit: it is not known when a process has begun: then its number alone says which it is, or the descriptor that holds it.
+/// Shown by: `a_look_that_must_be_soon_is_given_up`.
+const SHORT_PATIENCE: Duration = Duration::from_millis(100);
+
+/// As long is waited for a look that would go on if it had a CPU.
 ///
 /// Limit: as `PATIENCE`.
-const MAX_WAITS: usize = 5;
+const MAX_WAIT: Duration = Duration::from_secs(10);
+
+/// Threads that have ended a look and are kept for the next one.
+///
+/// Limit: nothing: a look has a new thread where there is none.
+/// Shown by: `a_thread_that_has_looked_looks_again`.
+const MAX_IDLE: usize = 4;
 
 /// Processes of one user that may leave a look without an answer; its others are not looked at then. Each has a thread that waits.
 ///
@@ -47,8 +59,8 @@ const FORGIVEN: u32 = 50;
 /// What looks at the processes of a user have come to.
 #[derive(Debug, Default)]
 struct Looks {
-    /// Processes that have not answered.
-    unanswered: BTreeSet<i32>,
+    /// Processes that have not answered yet, and the look that waits.
+    unanswered: BTreeMap<i32, Weak<AtomicI32>>,
     waited: Duration,
     /// When the last one ended.
     ended: Option<Instant>,
@@ -59,9 +71,18 @@ type Users = BTreeMap<Option<u32>, Looks>;
 
 static USERS: Mutex<Users> = Mutex::new(Users::new());
 
+/// A look, for a thread.
+type Job = Box<dyn FnOnce() + Send>;
+
+/// Threads that wait for a look.
+static IDLE: Mutex<Vec<Sender<Job>>> = Mutex::new(Vec::new());
+
 impl Looks {
-    fn may_ask(&self, pid: i32, most: Duration) -> bool {
-        let is_known = self.unanswered.len() < MAX_UNANSWERED && !self.unanswered.contains(&pid);
+    fn may_ask(&mut self, pid: i32, most: Duration) -> bool {
+        // Who was late and has answered since has executed a program, say. What was waited for it is not forgotten.
+        self.unanswered.retain(|_, look| look.strong_count() > 0);
+        let is_known =
+            self.unanswered.len() < MAX_UNANSWERED && !self.unanswered.contains_key(&pid);
         let passed = self.ended.map_or(Duration::ZERO, |ended| ended.elapsed());
         is_known && self.waited.saturating_sub(passed / FORGIVEN) < most
     }
@@ -78,6 +99,11 @@ pub fn at<T: Send + 'static>(pid: i32, look: impl FnOnce() -> T + Send + 'static
     at_within([PATIENCE, MAX_WAITED], &USERS, pid, user(pid).map(owner_of), look)
 }
 
+/// The same where the answer can be done without, and nothing may wait for it.
+pub fn soon<T: Send + 'static>(pid: i32, look: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    at_within([SHORT_PATIENCE, MAX_WAITED], &USERS, pid, user(pid).map(owner_of), look)
+}
+
 fn at_within<T: Send + 'static>(
     [patience, most]: [Duration; 2],
     users: &Mutex<Users>,
@@ -91,17 +117,17 @@ fn at_within<T: Send + 'static>(
     }
     let (thread, (sender, found)) = (Arc::new(AtomicI32::new(0)), channel());
     let number = thread.clone();
-    let looks = Builder::new().name("ft-ask".into()).spawn(move || {
-        block_signals();
+    let job = move || {
         number.store(gettid().as_raw_nonzero().get(), Relaxed);
-        let began = Instant::now();
+        let (began, ran) = (Instant::now(), on_cpu());
         let found = look();
-        let waited = began.elapsed().saturating_sub(on_cpu());
+        let waited = began.elapsed().saturating_sub(on_cpu().saturating_sub(ran));
         // Nobody may listen any more.
         let _ = sender.send((found, waited));
-    });
-    looks.ok()?;
-    for _ in 0..MAX_WAITS {
+    };
+    give(Box::new(job))?;
+    let began = Instant::now();
+    loop {
         match found.recv_timeout(patience) {
             Ok((found, waited)) => {
                 users().entry(user).or_default().add(waited);
@@ -109,15 +135,44 @@ fn at_within<T: Send + 'static>(
             }
             Err(RecvTimeoutError::Disconnected) => return None,
             // Who converts in the background may have no CPU for long.
-            Err(RecvTimeoutError::Timeout) if is_runnable(thread.load(Relaxed)) => {}
+            Err(RecvTimeoutError::Timeout)
+                if began.elapsed() < MAX_WAIT && is_runnable(thread.load(Relaxed)) => {}
             Err(RecvTimeoutError::Timeout) => break,
         }
     }
     let mut users = users();
     let looks = users.entry(user).or_default();
     looks.add(patience);
-    looks.unanswered.insert(pid);
+    looks.unanswered.insert(pid, Arc::downgrade(&thread));
     None
+}
+
+/// Has a thread look, one that waits for that or a new one; `None` if the kernel has none.
+fn give(mut job: Job) -> Option<()> {
+    let idle = || IDLE.lock().unwrap_or_else(PoisonError::into_inner);
+    while let Some(waiting) = { idle().pop() } {
+        match waiting.send(job) {
+            Ok(()) => return Some(()),
+            Err(unsent) => job = unsent.0,
+        }
+    }
+    let looks = Builder::new().name("ft-ask".into()).spawn(move || {
+        block_signals();
+        job();
+        let (next, jobs) = channel::<Job>();
+        loop {
+            {
+                let mut idle = idle();
+                if idle.len() >= MAX_IDLE {
+                    return;
+                }
+                idle.push(next.clone());
+            }
+            let Ok(job) = jobs.recv() else { return };
+            job();
+        }
+    });
+    looks.ok().map(drop)
 }
 
 /// Whether a thread of ours waits for nothing but a CPU; 0 is one that has not begun.
@@ -212,6 +267,37 @@ mod tests {
         looks.unanswered.clear();
         looks.ended = Some(Instant::now() - FORGIVEN * Duration::from_millis(20));
         assert!(looks.may_ask(PID, Duration::from_millis(200)), "some of it is forgiven");
+    }
+
+    /// As while it executes a program from a slow disk.
+    #[test]
+    fn who_answers_in_the_end_is_asked_again() {
+        let users = Mutex::default();
+        let (end, look) = stuck();
+        assert_eq!(ask(&users, PID, 7, look), None);
+        drop(end);
+        let is_asked = || ask(&users, PID, 7, || ()).is_some();
+        while !is_asked() {}
+        assert!(users.lock().unwrap()[&Some(7)].waited > Duration::ZERO, "it is not forgotten");
+    }
+
+    #[test]
+    fn a_look_that_must_be_soon_is_given_up() {
+        // No process has this number, so no other test asks it.
+        let (end, look) = stuck();
+        assert_eq!(soon(-1, look), None);
+        drop(end);
+        while soon(-1, || ()).is_none() {}
+    }
+
+    #[test]
+    fn a_thread_that_has_looked_looks_again() {
+        let users = Mutex::default();
+        let look = || ask(&users, PID, 7, || thread::current().id());
+        let mut known = Vec::new();
+        // Other tests have looks meanwhile.
+        while look().is_none_or(|by| !std::mem::replace(&mut known, vec![by]).contains(&by)) {}
+        assert!(IDLE.lock().unwrap().len() <= MAX_IDLE);
     }
 
     #[test]

@@ -43,6 +43,7 @@ struct State {
     is_silent: AtomicBool,
     ignores_the_agent: AtomicBool,
     asked: AtomicUsize,
+    waiting: AtomicUsize,
 }
 
 impl Mounted {
@@ -86,6 +87,11 @@ impl Mounted {
     /// How often an agent has asked since.
     pub(crate) fn asked(&self) -> usize {
         self.state.asked.load(SeqCst)
+    }
+
+    /// How many others wait for ever.
+    pub(crate) fn waiting(&self) -> usize {
+        self.state.waiting.load(SeqCst)
     }
 }
 
@@ -142,6 +148,7 @@ fn serve(mut device: File, name: &str, content: &[u8], user: u32, state: &State)
             }
             _ if state.is_silent.load(SeqCst) => {
                 if !is_the_agent(thread) {
+                    state.waiting.fetch_add(1, SeqCst);
                     continue;
                 }
                 // That is seen; it need not wait for ever.

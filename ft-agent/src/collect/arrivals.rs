@@ -131,7 +131,7 @@ impl Intake {
     pub fn look_for_parents(self: &Arc<Intake>) {
         let (intake, own) = (self.clone(), rustix::process::getuid().as_raw());
         self.looks.give(own, move || {
-            let parent = |pid| parent(&read(&format!("/proc/{pid}/stat")));
+            let parent = |pid| parent(&read(&format!("/proc/{pid}/status")));
             let all = processes().filter_map(|pid| Some((pid, parent(pid)?)));
             intake.push(own, Arrival::Parents(all.collect()));
         });

@@ -11,6 +11,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use ft_trace::foreign_file::ForeignFile;
+use ft_trace::look;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
@@ -36,7 +37,7 @@ pub struct Identity {
     pub uid: u32,
     /// Reports the end of the process; `None` when that had come before.
     pub pidfd: Option<OwnedFd>,
-    /// Field 22 of `/proc/PID/stat`, clock ticks since boot.
+    /// Field 22 of `/proc/PID/stat`, clock ticks since boot; 0 where it has not said so.
     pub start_time: u64,
     /// Name.
     pub comm: String,
@@ -63,7 +64,7 @@ impl Identity {
 
     /// The process that `pidfd` holds and whose number is `pid`; `None` when that is another's number now.
     pub fn held(pid: i32, pidfd: OwnedFd) -> Option<Identity> {
-        let stat = read(&format!("/proc/{pid}/stat"));
+        let start_time = start_time_of(pid).unwrap_or(0);
         let exe = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
         let comm = comm(pid, pid).unwrap_or_default();
         let status = read(&format!("/proc/{pid}/status"));
@@ -71,7 +72,7 @@ impl Identity {
         has_number(pidfd.as_fd()).then(|| Identity {
             pid,
             uid: users(&status)[1],
-            start_time: start_time(&stat).unwrap_or(0),
+            start_time,
             comm,
             exe: exe.to_string_lossy().into_owned(),
             inner: inner(&status),
@@ -93,6 +94,14 @@ impl Identity {
             inner: None,
             numbers: RefCell::default(),
         }
+    }
+
+    /// Both are one process: who has not said when it began has its number, and so had the other one all the time.
+    pub fn is_same(&self, other: &Identity) -> bool {
+        let starts = [self.start_time, other.start_time];
+        let is_known = !starts.contains(&0);
+        let has_number = || self.has_number() && other.has_number();
+        self.pid == other.pid && if is_known { starts[0] == starts[1] } else { has_number() }
     }
 
     /// The process has ended.
@@ -333,8 +342,14 @@ pub(crate) fn read(path: &str) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
+/// When a process has begun, in clock ticks since boot; `None` when it is gone, or has others wait: while it executes a program
+/// `stat` does, and `status`, `comm` and `cgroup` do not.
+pub(crate) fn start_time_of(pid: i32) -> Option<u64> {
+    look::soon(pid, move || start_time(&read(&format!("/proc/{pid}/stat"))))?
+}
+
 /// Field 22 of `/proc/PID/stat`. The name, field 2, may hold anything, but ends at the last `)`.
-pub(crate) fn start_time(stat: &str) -> Option<u64> {
+fn start_time(stat: &str) -> Option<u64> {
     stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
 }
 
@@ -344,9 +359,14 @@ pub fn processes() -> impl Iterator<Item = i32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// The number of the parent, in the text of `/proc/PID/stat`.
-pub(crate) fn parent(stat: &str) -> Option<i32> {
-    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+/// The number of the parent, in the text of `/proc/PID/status`.
+pub(crate) fn parent(status: &str) -> Option<i32> {
+    field(status, "PPid:")?.parse().ok()
+}
+
+/// What stands behind a name in the text of `/proc/PID/status`, in which a program's name has no new line (proc_pid_status(5)).
+pub(crate) fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
+    status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim)
 }
 
 /// The last of the numbers in `NSpid` of `/proc/PID/status`, one for each PID namespace from ours inwards;
@@ -379,7 +399,9 @@ mod tests {
     fn parents_and_start_times() {
         let stat = "12 (a) b) (c) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4242 20 21";
         assert_eq!(start_time(stat), Some(4242));
-        assert_eq!(parent(stat), Some(1));
+        let status = "Name:\ta) PPid:\t7\nState:\tZ (zombie)\nPPid:\t12\nUid:\t1\n";
+        assert_eq!((parent(status), parent("Name:\tx\n")), (Some(12), None));
+        assert_eq!(field(status, "State:"), Some("Z (zombie)"));
         assert_eq!(start_time("12 (short) S 1 2"), None);
         assert_eq!(start_time(""), None);
     }
@@ -536,6 +558,16 @@ x-7f40 rw-s 00000000 00:01 79                        /memfd:feather-trace (delet
         assert!(me.start_time > 0);
         assert!(threads(me.pid).contains(&me.pid));
         assert!(!me.exe.is_empty());
+    }
+
+    #[test]
+    fn who_has_not_said_when_it_began_is_the_same_while_it_has_its_number() {
+        let pid = std::process::id() as i32;
+        let [me, unsaid] = [0, 1].map(|_| Identity::of(pid).unwrap());
+        let unsaid = Identity { start_time: 0, ..unsaid };
+        let later = Identity { start_time: me.start_time + 1, ..Identity::of(pid).unwrap() };
+        assert!(me.is_same(&unsaid) && unsaid.is_same(&me) && unsaid.is_same(&unsaid));
+        assert!(!me.is_same(&later) && !me.is_same(&Identity::ended(pid)));
     }
 
     #[test]

@@ -333,8 +333,7 @@ impl Inspected {
         let mut told = mappings;
         told.iter_mut().for_each(|mapping| files.tell(self.pid, mapping, mounts));
         let (pid, user) = (self.pid, Some(self.user));
-        let stat = discover::read(&format!("/proc/{pid}/stat"));
-        let start_time = discover::start_time(&stat);
+        let start_time = discover::start_time_of(pid);
         let (ts, has_too_many_mounts) = (monotonic_ns(), mounts.are_too_many());
         Some(Mappings { pid, ts, user, start_time, has_too_many_mounts, mappings: told })
     }

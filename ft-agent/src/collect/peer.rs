@@ -9,7 +9,6 @@
 //! the peer, if it is a process of the same user that began before. What remains is a number that is used
 //! again by the same user while the connection waits to be accepted.
 
-use std::fs;
 use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
@@ -107,9 +106,9 @@ fn by_number(pid: i32, uid: u32, accepted: u64) -> io::Result<Option<OwnedFd>> {
         Err(rustix::io::Errno::SRCH) => return Ok(None),
         pidfd => pidfd?,
     };
-    let text = |file| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
-    let began = discover::start_time(&text("stat")).is_some_and(|began| began <= accepted);
-    let same_user = discover::users(&text("status")).contains(&uid);
+    let began = discover::start_time_of(pid).is_some_and(|began| began <= accepted);
+    let status = discover::read(&format!("/proc/{pid}/status"));
+    let same_user = discover::users(&status).contains(&uid);
     Ok(Some(pidfd).filter(|_| began && same_user))
 }
 

@@ -47,10 +47,10 @@ struct Seen {
     state: State,
 }
 
-/// What changes when a thread runs, or when another one has its number.
+/// What changes when a thread runs: how often it gave up its CPU, and had to. When it began is not asked, since a process can have
+/// others wait for that: another thread that gets its number has been on a CPU as well, so often by chance alone.
 #[derive(Debug, PartialEq, Eq)]
 struct State {
-    start_time: u64,
     switches: Vec<u64>,
 }
 
@@ -99,12 +99,11 @@ impl Asleep {
 
 impl State {
     fn of(pid: i32, tid: i32) -> Option<State> {
-        let start_time =
-            discover::start_time(&discover::read(&format!("/proc/{pid}/task/{tid}/stat")))?;
         let status = discover::read(&format!("/proc/{pid}/task/{tid}/status"));
         let switches = status.lines().filter(|line| line.contains("ctxt_switches:"));
         let switches = switches.filter_map(|line| line.rsplit('\t').next()?.parse().ok());
-        Some(State { start_time, switches: switches.collect() })
+        let switches: Vec<u64> = switches.collect();
+        (!switches.is_empty()).then_some(State { switches })
     }
 }
 

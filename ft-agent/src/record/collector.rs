@@ -31,7 +31,7 @@ use super::{Closed, Segments, Wish, host, pace};
 use crate::clock::{self, monotonic_ns};
 use crate::collect::arrivals::Intake;
 use crate::collect::attach::Memory;
-use crate::collect::discover::{Identity, start_time};
+use crate::collect::discover::{Identity, comm, start_time_of};
 use crate::collect::kernel::Kernel;
 use crate::collect::shares::Places;
 use crate::collect::user::{FULL, Offence, Seen, Source};
@@ -343,8 +343,8 @@ impl Collector {
     /// change anything.
     fn find_ended(&mut self) {
         if self.segments.oldest.load(Relaxed) > 0 {
-            let stat = |pid| std::fs::read_to_string(format!("/proc/{pid}/stat")).ok();
-            for pid in self.told.ended(|pid| start_time(&stat(pid)?)) {
+            let is_there = |pid| comm(pid, pid).is_some();
+            for pid in self.told.ended(|pid| is_there(pid).then(|| start_time_of(pid))) {
                 self.ended.push(self.writer.number(), None, pid);
             }
         }

@@ -6,12 +6,13 @@
 //! A process of the tree whose parent has ended sees the agent as its parent, and not process 1.
 //!
 //! What the agent had below itself before is no part of the tree; but what such a process starts later, and leaves behind, is taken for one.
-//! Whoever the agent may not see (`hidepid`, proc(5)) is not found. Each look reads all of `/proc`, aside from the control thread.
+//! Whoever the agent may not see (`hidepid`, proc(5)) is not found. Each look reads `status` of all processes, aside from the control thread:
+//! for that none has the agent wait. When it began is asked of those of the tree alone, and one that does not answer is known by its number.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
+use std::{fs, io};
 
 use ft_trace::helper;
 use rustix::process::{
@@ -22,12 +23,12 @@ use tokio::signal::unix::{self, SignalKind, signal};
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::sleep;
 
-use crate::collect::discover::{parent, processes, read, start_time};
+use crate::collect::discover::{comm, field, parent, processes, start_time_of};
 
 /// At least so long is between two looks of the reaper.
 const BETWEEN: Duration = Duration::from_secs(1);
 
-/// A process, and not another one that gets its number: that, and when it began.
+/// A process, and not another one that gets its number: that, and when it began; 0 when it does not say so.
 type Key = (i32, u64);
 
 /// What the agent has below itself before it starts the command.
@@ -74,6 +75,7 @@ pub(super) struct Member {
     pub(super) pid: i32,
     /// Its name.
     pub(super) comm: String,
+    /// When it began; 0 when it was not asked, or has not answered.
     started: u64,
     parent: i32,
     is_over: bool,
@@ -88,7 +90,7 @@ impl Before {
     pub(super) fn look() -> io::Result<Before> {
         let ends = signal(SignalKind::child())?;
         set_child_subreaper(Some(getpid()))?;
-        let those = below(&[own()], Member::all()).iter().map(Member::key).collect();
+        let those = below(&[own()], Member::all()).into_iter().map(|m| m.asked().key()).collect();
         Ok(Before { those, ends, _reaper: Reaper })
     }
 
@@ -163,14 +165,21 @@ impl Of {
         })
     }
 
+    /// Whether it is no part of the tree.
+    fn was_before(&self, member: &Member) -> bool {
+        let its = |key: &&Key| key.0 == member.pid;
+        self.before.iter().filter(its).any(|&(_, began)| same_start(began, member.started))
+    }
+
     fn look(&self, signal: Option<Signal>, lives: bool, told: &mut HashSet<Key>) -> Look {
         // For a helper somebody else waits, too; none ends and is waited for in this time.
         let mut found = helper::beside(|helpers| {
             // What a helper has started is not the command's either.
             let all = Member::all();
             let others = |member: &Member| !helpers.contains(&member.pid.unsigned_abs());
-            let mut found = below(&[own()], all.into_iter().filter(others).collect());
-            found.retain(|member| !self.before.contains(&member.key()));
+            let found = below(&[own()], all.into_iter().filter(others).collect());
+            let found = found.into_iter().map(Member::asked);
+            let found: Vec<Member> = found.filter(|member| !self.was_before(member)).collect();
             for member in found.iter().filter(|m| m.is_over && m.pid != self.command) {
                 // Those of another parent are refused.
                 let pid = Pid::from_raw(member.pid);
@@ -208,6 +217,11 @@ impl Drop for Reaper {
         // Whoever lives on is no concern of what the agent does next.
         let _ = set_child_subreaper(None);
     }
+}
+
+/// Whether what has one number can be one process: what is not known can.
+fn same_start(one: u64, other: u64) -> bool {
+    one == 0 || other == 0 || one == other
 }
 
 fn own() -> i32 {
@@ -260,29 +274,42 @@ impl Member {
     }
 
     fn of(pid: i32) -> Option<Member> {
-        Member::parse(pid, &read(&format!("/proc/{pid}/stat")))
+        let status = fs::read(format!("/proc/{pid}/status")).ok()?;
+        Member::parse(pid, &String::from_utf8_lossy(&status))
     }
 
-    /// By proc_pid_stat(5). The name, field 2, may hold anything, but ends at the last `)`. Where the first thread alone has ended, the state
-    /// is that of a zombie, and there are others.
-    fn parse(pid: i32, stat: &str) -> Option<Member> {
-        let (before, rest) = stat.rsplit_once(')')?;
-        let fields: Vec<&str> = rest.split_whitespace().collect();
-        let threads: i64 = fields.get(17)?.parse().ok()?;
+    /// By proc_pid_status(5). Where the first thread alone has ended, the state is that of a zombie, and there are others.
+    fn parse(pid: i32, status: &str) -> Option<Member> {
+        let state = field(status, "State:")?;
+        let threads = || field(status, "Threads:").and_then(|threads| threads.parse().ok());
         Some(Member {
             pid,
-            comm: before.split_once('(')?.1.to_owned(),
-            started: start_time(stat)?,
-            parent: parent(stat)?,
-            is_over: matches!(*fields.first()?, "X" | "x") || fields[0] == "Z" && threads <= 1,
+            comm: field(status, "Name:")?.to_owned(),
+            started: 0,
+            parent: parent(status)?,
+            is_over: state.starts_with(['X', 'x'])
+                || state.starts_with('Z') && threads().is_none_or(|threads: u64| threads <= 1),
         })
+    }
+
+    /// The same, with its name as it is and when it began: read for few, and the second may not be answered.
+    fn asked(self) -> Member {
+        let comm = comm(self.pid, self.pid).unwrap_or(self.comm);
+        Member { comm, started: start_time_of(self.pid).unwrap_or(0), ..self }
+    }
+
+    /// Whether it is this one still; of one that does not say when it began the parent is to be the same.
+    fn is_still(&self, now: &Member) -> bool {
+        let is_known = self.started != 0 && now.started != 0;
+        same_start(self.started, now.started) && (is_known || self.parent == now.parent)
     }
 
     /// Sends it a signal, and nobody else who has its number by now. One that is stopped goes on to take SIGTERM.
     fn signal(&self, signal: Signal) {
         let Some(pid) = Pid::from_raw(self.pid) else { return };
         let held = pidfd_open(pid, PidfdFlags::empty());
-        if Member::of(self.pid).is_none_or(|now| now.key() != self.key()) {
+        let now = Member::of(self.pid).map(Member::asked);
+        if !now.is_some_and(|now| self.is_still(&now)) {
             return;
         }
         let signals = [signal, Signal::CONT];
@@ -318,14 +345,37 @@ mod tests {
     }
 
     #[test]
-    fn a_name_may_hold_anything() {
-        let stat = "77 (a) b (c) S 5 77 77 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 991 0 0";
-        let member = Member::parse(77, stat).unwrap();
-        assert_eq!((&*member.comm, member.parent, member.started), ("a) b (c", 5, 991));
+    fn a_process_is_read_as_the_kernel_tells_of_it() {
+        let status = "Name:\ta) b (c\nState:\tS (sleeping)\nPPid:\t5\nThreads:\t1\n";
+        let member = Member::parse(77, status).unwrap();
+        assert_eq!((&*member.comm, member.parent, member.started), ("a) b (c", 5, 0));
         assert!(!member.is_over);
-        assert!(Member::parse(77, &stat.replace(") S", ") Z")).unwrap().is_over);
-        let without_first = stat.replace(") S", ") Z").replace("20 0 1 0", "20 0 2 0");
+        let zombie = status.replace("S (sleeping)", "Z (zombie)");
+        assert!(Member::parse(77, &zombie).unwrap().is_over);
+        let without_first = zombie.replace("Threads:\t1", "Threads:\t2");
         assert!(!Member::parse(77, &without_first).unwrap().is_over, "one thread goes on");
-        assert_eq!(Member::parse(77, "77 (a) S 5"), None);
+        assert_eq!(Member::parse(77, "Name:\ta\nState:\tS (sleeping)\n"), None);
+    }
+
+    #[test]
+    fn who_does_not_say_when_it_began_is_who_had_the_number() {
+        let [known, unknown] = [(5, 991), (6, 0)];
+        let of = Of { command: 1, before: HashSet::from([known, unknown]) };
+        let member = |(pid, started), parent| Member {
+            pid,
+            comm: String::new(),
+            started,
+            parent,
+            is_over: false,
+        };
+        let was_before = |key| of.was_before(&member(key, 2));
+        assert!(was_before(known) && was_before((5, 0)) && was_before((6, 7)));
+        assert!(!was_before((5, 992)) && !was_before((7, 0)));
+        let is_still = |now| member(known, 2).is_still(&now);
+        assert!(is_still(member(known, 1)), "its parent has ended");
+        assert!(is_still(member((5, 0), 2)) && !is_still(member((5, 0), 1)));
+        assert!(!is_still(member((5, 992), 2)));
+        let own = Member::of(own()).unwrap().asked();
+        assert!(own.started > 0 && !own.comm.is_empty() && own.is_still(&own));
     }
 }

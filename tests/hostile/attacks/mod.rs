@@ -6,6 +6,7 @@ mod descriptors;
 mod disguised;
 mod elsewhere;
 mod execs;
+mod executing;
 mod far_head;
 mod files;
 mod fuse;
@@ -59,6 +60,7 @@ pub(crate) const ALL: &[&Attack] = &[
     &written::ATTACK,
     &disguised::ATTACK,
     &unanswered::ATTACK,
+    &executing::ATTACK,
 ];
 
 /// Those that go on once more beside records of the kernel.
@@ -71,6 +73,7 @@ pub(crate) const WITH_KERNEL: &[&Attack] = &[
     &compiled::ATTACK,
     &fuse::ATTACK,
     &lingering::ATTACK,
+    &executing::ATTACK,
     &opened::ATTACK,
     &threads::ATTACK,
     &unborn::ATTACK,

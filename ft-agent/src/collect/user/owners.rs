@@ -81,8 +81,10 @@ impl Owners {
             self.seen.with(|seen| seen.insert(tid, process(identity)));
             return Some(tid);
         }
+        // No start is known either of one that has not said it.
+        let is_other = |one| identity.pidfd.is_none() || one != process(identity);
         let is_anothers = discover::comm(tid, tid).is_some()
-            || self.seen.with(|seen| seen.get(&tid).is_some_and(|&one| one != process(identity)));
+            || self.seen.with(|seen| seen.get(&tid).is_some_and(|&one| is_other(one)));
         (!is_anothers).then_some(tid)
     }
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use super::Collector;
 use super::looks::LOOKS;
-use crate::collect::discover::start_time;
+use crate::collect::discover::start_time_of;
 use crate::collect::inspect::Inspected;
 use crate::collect::kernel::Kernel;
 
@@ -56,10 +56,18 @@ struct Known {
 }
 
 /// What distinguishes a process from those that have its number before and after it: its user, and when it began.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 struct Life {
     user: u32,
+    /// 0 when it does not say so: then the number is still that of who had it.
     start_time: u64,
+}
+
+impl Life {
+    fn can_be(self, other: Life) -> bool {
+        let starts = [self.start_time, other.start_time];
+        self.user == other.user && (starts.contains(&0) || starts[0] == starts[1])
+    }
 }
 
 impl Collector {
@@ -105,7 +113,11 @@ impl Located {
             }
             left -= 1;
             let Some(life) = life(pid) else { continue };
-            let known = located.get(&pid).filter(|known| known.life == life);
+            let known = located.get(&pid).filter(|known| known.life.can_be(life));
+            let life = known.map_or(life, |known| match life.start_time {
+                0 => known.life,
+                _ => life,
+            });
             let (subject, before, rested) = match known {
                 Some(known) => (known.subject.clone(), known.distance, known.rested),
                 None => {
@@ -128,8 +140,8 @@ impl Located {
 fn life(pid: u32) -> Option<Life> {
     // The directory belongs to its effective user (proc(5)).
     let user = std::fs::metadata(format!("/proc/{pid}")).ok()?.uid();
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    Some(Life { user, start_time: start_time(&stat)? })
+    let start_time = i32::try_from(pid).ok().and_then(start_time_of).unwrap_or(0);
+    Some(Life { user, start_time })
 }
 
 #[cfg(test)]
@@ -163,7 +175,9 @@ mod tests {
         assert!(Arc::ptr_eq(&first, &looked_at(1, 10, 1)));
         let second = looked_at(1, 11, 2);
         assert!(!Arc::ptr_eq(&first, &second), "it began later");
-        assert!(!Arc::ptr_eq(&second, &looked_at(2, 11, 3)), "it is another user's");
+        assert!(Arc::ptr_eq(&second, &looked_at(1, 0, 3)), "it does not answer");
+        assert!(Arc::ptr_eq(&second, &looked_at(1, 11, 4)));
+        assert!(!Arc::ptr_eq(&second, &looked_at(2, 11, 5)), "it is another user's");
     }
 
     #[test]

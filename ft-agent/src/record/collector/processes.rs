@@ -321,8 +321,7 @@ impl Collector {
 
     /// Whether nothing of what the process has registered before is mapped in it any more.
     fn has_executed(&self, Registration { identity, found, .. }: &Registration) -> bool {
-        let is_same =
-            |other: &Identity| (other.pid, other.start_time) == (identity.pid, identity.start_time);
+        let is_same = |other: &Identity| identity.is_same(other);
         let earlier = self.sources.iter().map(|recorded| &recorded.source);
         let mut inodes = earlier.filter(|s| is_same(s.identity())).filter_map(Source::inode);
         let mapped = found.tracers.as_ref();

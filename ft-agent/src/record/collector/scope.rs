@@ -82,7 +82,7 @@ impl Scope {
             Scope::Cgroup(cgroup) => cgroup.contains(pid) && identity.has_number(),
             Scope::Below { roots, alone, any } => {
                 let is_observed = || kernel.is_some_and(|kernel| kernel.is_observed(pid as u32));
-                let above = |pid| parent(&read(&format!("/proc/{pid}/stat")));
+                let above = |pid| parent(&read(&format!("/proc/{pid}/status")));
                 let is_own = match alone {
                     true => identity.has_number() && is_named(pid, roots, above),
                     false => {

@@ -47,9 +47,12 @@ pub(super) struct New {
 impl Told {
     /// Leaves out of `found` what the registry has, and what there is too much of.
     pub(super) fn new_of(&mut self, found: &mut Mappings) -> New {
-        let Mappings { pid, user, start_time, .. } = *found;
+        let (pid, user) = (found.pid, found.user);
         let mut is_any = !self.processes.contains_key(&(pid, user));
         let process = self.processes.entry((pid, user)).or_default();
+        // One that did not say so now is who it was.
+        found.start_time = found.start_time.or(process.start_time);
+        let start_time = found.start_time;
         if is_any || process.start_time != start_time {
             (process.start_time, process.has_ended, is_any) = (start_time, false, true);
         }
@@ -69,8 +72,9 @@ impl Told {
         New { is_any: is_any || !found.mappings.is_empty(), is_cut }
     }
 
-    /// Asks of some processes whether they live: when began whoever has this number now. Returns those that do not any more.
-    pub(super) fn ended(&mut self, began: impl Fn(i32) -> Option<u64>) -> Vec<i32> {
+    /// Asks of some processes whether they live: whether somebody has this number now, and when that one began, if it says so.
+    /// Returns those that do not any more.
+    pub(super) fn ended(&mut self, began: impl Fn(i32) -> Option<Option<u64>>) -> Vec<i32> {
         let behind = self.asked.map_or(Unbounded, Excluded);
         let mut some = self.processes.range_mut((behind, Unbounded)).take(ASKED_AT_ONCE);
         let mut ended = Vec::new();
@@ -81,7 +85,10 @@ impl Told {
                 continue;
             }
             let now = began(whose.0);
-            process.has_ended = now.is_none() || now != process.start_time;
+            let is_other = |now: Option<u64>| {
+                now.zip(process.start_time).is_some_and(|(now, before)| now != before)
+            };
+            process.has_ended = now.is_none_or(is_other);
             ended.extend(process.has_ended.then_some(whose.0));
         }
         self.asked = last;
@@ -147,6 +154,19 @@ mod tests {
     }
 
     #[test]
+    fn who_does_not_say_when_it_began_is_who_it_was() {
+        let mut told = Told::default();
+        tell(&mut told, found(1, 10, 0..3));
+        let mut unsaid = Mappings { start_time: None, ..found(1, 10, 0..4) };
+        assert!(told.new_of(&mut unsaid).is_any);
+        assert_eq!((unsaid.start_time, unsaid.mappings.len()), (Some(10), 1));
+        tell(&mut told, Mappings { start_time: None, ..found(2, 10, 0..3) });
+        assert!(told.ended(|pid| Some((pid == 2).then_some(11))).is_empty());
+        assert!(told.ended(|_| None).is_empty(), "the next round begins");
+        assert_eq!(told.ended(|_| None), [1, 2]);
+    }
+
+    #[test]
     fn what_an_ended_process_had_is_forgotten() {
         let mut told = Told::default();
         let most = 4 * ASKED_AT_ONCE as i32;
@@ -154,7 +174,7 @@ mod tests {
             tell(&mut told, found(pid, 10, 0..3));
         }
         // Of the odd ones another process has the number now, of which nothing is known yet.
-        let began = |pid| (pid != 2).then_some(if pid % 2 == 1 { 11 } else { 10 });
+        let began = |pid| (pid != 2).then_some((pid != 4).then_some(10 + pid as u64 % 2));
         let ended: Vec<i32> = (0..6).flat_map(|_| told.ended(began)).collect();
         let expected: Vec<i32> = (0..most).filter(|pid| pid % 2 == 1 || *pid == 2).collect();
         assert_eq!(ended, expected, "each is told once");
