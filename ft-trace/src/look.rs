@@ -2,7 +2,7 @@
 //!
 //! What the kernel says of a process it says under locks, of which a process can hold some as long as it likes: that of its address space
 //! (`maps`, `map_files`, `cmdline`, `environ`, `mem` in `/proc/PID`) while a file system answers that a process of its user serves, and one
-//! that comes before it while it executes a program (`exec_update_lock`, also of `syscall`, and of `stat` since Linux 6.18). Who waits for such
+//! that comes before it while it executes a program (`exec_update_lock`, also of `syscall`, and newer kernels take it for `stat` and the links). Who waits for such
 //! a lock ends by SIGKILL alone. So whoever must not wait has a thread look, and leaves it behind when it is late.
 
 use std::collections::BTreeMap;

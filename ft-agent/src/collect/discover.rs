@@ -41,7 +41,7 @@ pub struct Identity {
     pub start_time: u64,
     /// Name.
     pub comm: String,
-    /// Executable.
+    /// Executable; empty where it has not said so.
     pub exe: String,
     /// Process id in its own PID namespace, where that is another than ours.
     pub inner: Option<i32>,
@@ -64,15 +64,17 @@ impl Identity {
 
     /// The process that `pidfd` holds and whose number is `pid`; `None` when that is another's number now.
     pub fn held(pid: i32, pidfd: OwnedFd) -> Option<Identity> {
-        let start_time = start_time_of(pid).unwrap_or(0);
-        let exe = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+        let file = move || fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+        // In one look: it may have others wait for each.
+        let said = look::soon(pid, move || (start_time_in_proc(pid), file()));
+        let (start_time, exe) = said.unwrap_or_default();
         let comm = comm(pid, pid).unwrap_or_default();
         let status = read(&format!("/proc/{pid}/status"));
         // Last: all that was read before is its own then.
         has_number(pidfd.as_fd()).then(|| Identity {
             pid,
             uid: users(&status)[1],
-            start_time,
+            start_time: start_time.unwrap_or(0),
             comm,
             exe: exe.to_string_lossy().into_owned(),
             inner: inner(&status),
@@ -343,9 +345,13 @@ pub(crate) fn read(path: &str) -> String {
 }
 
 /// When a process has begun, in clock ticks since boot; `None` when it is gone, or has others wait: while it executes a program
-/// `stat` does, and `status`, `comm` and `cgroup` do not.
+/// `stat` and the links do, and `status`, `comm` and `cgroup` do not.
 pub(crate) fn start_time_of(pid: i32) -> Option<u64> {
-    look::soon(pid, move || start_time(&read(&format!("/proc/{pid}/stat"))))?
+    look::soon(pid, move || start_time_in_proc(pid))?
+}
+
+fn start_time_in_proc(pid: i32) -> Option<u64> {
+    start_time(&read(&format!("/proc/{pid}/stat")))
 }
 
 /// Field 22 of `/proc/PID/stat`. The name, field 2, may hold anything, but ends at the last `)`.
