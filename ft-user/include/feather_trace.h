@@ -117,14 +117,15 @@ extern "C" {
 /*
  * Starts tracing: makes the buffers, enables what FT_ENABLE says, meets the agent if there is one. Starts
  * no thread. Returns 0, or the errno of what failed; the program then goes on untraced, so the result may
- * be ignored. A later call changes nothing. The sites of a library that is loaded later are switched when
+ * be ignored. A later call changes nothing, nor does one in a forked child. The sites of a library that is loaded later are switched when
  * it is loaded, as those of the others were.
  */
 int ft_init(void);
 /*
  * Enables the sites whose name matches the glob, and returns how many match and are on now. NULL matches
  * nothing. errno is 0 then, or says why one that matches is not on: EACCES or EPERM, the process may not write its text;
- * EBUSY, something else has changed it; ENOEXEC, the nops of a compiler call nothing. Not for signal handlers.
+ * EBUSY, something else has changed it; ENOEXEC, the nops of a compiler call nothing. Not for signal handlers, nor, as
+ * dlopen, for a child that a process of several threads has forked: it takes the dynamic linker's lock.
  */
 size_t ft_enable(const char *glob);
 /* Disables the sites whose name matches the glob, and returns how many match and are off now; errno as for ft_enable. */

@@ -9,8 +9,8 @@
 //! The parent can have been anywhere, and its other threads, too: one may have a lock of the loader or of an allocator that nobody
 //! gives back in the child. So the child makes system calls, and copies what the parent has written; it walks no list, allocates nothing,
 //! and takes no lock but the one that nobody had before the fork. A child whose parent was switching sites in another thread all
-//! the same, because a fork handler waited for that thread or it for a fork handler, is not traced, nor are its own children; it is
-//! counted.
+//! the same, because a fork handler waited for that thread or it for a fork handler, or forks took long or followed each other without
+//! a pause, is not traced, nor are its own children; it is counted.
 //!
 //! [pthread_atfork(3)]: https://man7.org/linux/man-pages/man3/pthread_atfork.3.html
 //!

@@ -5,6 +5,7 @@ use core::sync::atomic::{
     AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering::*, compiler_fence,
 };
 use core::time::Duration;
+use std::sync::Mutex;
 
 use crate::at_fork::AtFork;
 use crate::critical::{Held, Lock};
@@ -50,6 +51,12 @@ static INODE: AtomicU64 = AtomicU64::new(0);
 /// This is a child that was forked while another thread switched sites, or one of its children: what the process lock is for may be half
 /// done.
 static IS_CUT: AtomicBool = AtomicBool::new(false);
+
+/// This process has begun as a child of one that was traced.
+static IS_FORKED: AtomicBool = AtomicBool::new(false);
+
+/// What the last [`init`] has counted.
+static COUNTED: Mutex<Option<Count>> = Mutex::new(None);
 
 /// Events of this process, a forked child, that came before it has begun, and from elsewhere than its first thread.
 static EARLY: AtomicU32 = AtomicU32::new(0);
@@ -111,6 +118,9 @@ pub fn init_with(config: Config) -> Result<Status, InitError> {
             start(config, &held).map(|(memfd, file, count)| (memfd, file, Some(count)))?
         }
     };
+    if let Some(count) = counted_by_parent() {
+        return Ok(Status::new(count, Agent::Absent, memfd.config()));
+    }
     let mut count = first;
     // Before anybody is told of this process: who looks from outside finds those that are prepared.
     #[cfg(all(feature = "sleds", not(ft_off)))]
@@ -133,13 +143,16 @@ pub fn init_with(config: Config) -> Result<Status, InitError> {
         has_met(agent == Agent::Registered, file, &LOCK.hold());
     }
     let count = count.unwrap_or_else(|| enable::catch_up(&memfd, &LOCK.hold()));
-    Ok(Status {
-        sites: count.all,
-        refused: count.refused,
-        enabled: count.enabled,
-        agent,
-        config: memfd.config(),
-    })
+    if let Ok(mut counted) = COUNTED.lock() {
+        *counted = Some(count);
+    }
+    Ok(Status::new(count, agent, memfd.config()))
+}
+
+/// In a forked child the sites that the parent has found: the linker's lock may be that of a thread that is not here.
+fn counted_by_parent() -> Option<Count> {
+    let counted = if IS_FORKED.load(Relaxed) { COUNTED.try_lock().ok() } else { None };
+    counted.and_then(|counted| *counted)
 }
 
 /// Makes the memfd, describes the sites in it, and makes both known.
@@ -232,6 +245,7 @@ pub(crate) unsafe fn begin_child(
     tell: impl FnOnce(OfMemfd) -> bool,
 ) {
     IS_CUT.fetch_or(held.is_none(), Relaxed);
+    IS_FORKED.store(true, Relaxed);
     let Some(old) = made() else {
         own_memory::keep();
         return at_fork.go_on();

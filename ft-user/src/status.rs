@@ -2,6 +2,7 @@
 
 use crate::Config;
 use crate::patch::PatchError;
+use crate::sites::Count;
 
 /// What [`init`](crate::init) found and did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +21,11 @@ pub struct Status {
 }
 
 impl Status {
+    pub(crate) fn new(count: Count, agent: Agent, config: Config) -> Self {
+        let Count { all: sites, refused, enabled } = count;
+        Status { sites, refused, enabled, agent, config }
+    }
+
     /// Of a program that is built without sites.
     pub(crate) fn without_sites(config: Config) -> Self {
         Status { sites: 0, refused: 0, enabled: 0, agent: Agent::Absent, config }

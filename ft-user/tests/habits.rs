@@ -126,6 +126,13 @@ fn a_thread_whose_fork_was_given_up_has_its_ring_again_after_the_next() {
 }
 
 #[test]
+fn a_child_starts_tracing_whoever_had_the_linkers_lock() {
+    let all = recorded("starts-in-child");
+    assert_eq!(all.len(), 2);
+    assert_eq!(all[1].0.get("habit.child"), Some(&1), "{all:?}");
+}
+
+#[test]
 fn a_fork_handler_runs_a_program() {
     const FORKS: usize = 20;
     let all = recorded("vforks-in-handler");

@@ -61,7 +61,7 @@ impl Looks {
         waiting: usize,
         first: &'static [u32],
     ) -> Looks {
-        let (places, permits) = (Shares::new(waiting.min(MAX_WAITING)), Shares::new(permits));
+        let (places, permits) = (Shares::new(waiting), Shares::new(permits));
         let state = State { waiting: FairQueue::default(), places, permits, first };
         Looks { threads, state: Arc::new(Mutex::new(state)) }
     }

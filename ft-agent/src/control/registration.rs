@@ -263,6 +263,7 @@ impl Desk {
             pid,
             comm: peer.comm(),
             reason: reason.to_string(),
+            has_not_asked: reason.has_not_asked(),
             count: 1,
             ..Refused::default()
         };

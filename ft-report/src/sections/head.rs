@@ -15,9 +15,10 @@ use crate::stats::Window;
 use crate::stats::counted::is_time;
 use crate::text;
 use ft_analysis::{Counting, RingWaits, Samples, Tally};
-use ft_trace::spool::frame::{MissingTracepoint, StartAt};
+use ft_trace::spool::frame::{MissingTracepoint, Refused, StartAt};
 use ft_trace::store::{HostClockMeta, Meta, Result, Row as _, Trace};
 use ft_trace::tables::{HostClockState, LossRow};
+use ft_trace::warning::Warning;
 
 /// Facts of a trace and of its quality.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -65,6 +66,8 @@ pub struct Head {
     /// What the recorded processes have started could not register.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unreachable: bool,
+    /// Processes that could not register.
+    pub refused: u64,
     /// Samples that are missing, and no loss counts them.
     #[serde(skip_serializing_if = "Samples::is_none")]
     pub samples: Samples,
@@ -142,6 +145,7 @@ impl Head {
             lost_kernel_records: tally.lost_kernel_records,
             missing_switches: tally.unseen_switches + tally.ran_unseen,
             unreachable: meta.start.unreachable.is_some(),
+            refused: refused(&meta.warnings),
             samples: tally.samples,
             recording: Recording::read(input),
             readers: Readers::of(trace.dir()),
@@ -359,6 +363,16 @@ impl Head {
             _ => loss.and(", but switches are missing (see the warning)"),
         }
     }
+}
+
+/// Processes that have asked to be recorded and were not.
+fn refused(warnings: &[Warning]) -> u64 {
+    let is_missing = |it: &&Refused| !(it.is_recorded || it.has_unnamed || it.has_not_asked);
+    let refused = warnings.iter().filter_map(|warning| match warning {
+        Warning::Refused(refused) => Some(refused),
+        _ => None,
+    });
+    refused.filter(is_missing).map(|refused| refused.count).sum()
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 #include "feather_trace.h"
 #include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <setjmp.h>
@@ -425,6 +426,43 @@ static void jumps(void)
 	FT_EVENT("habit.other", "");
 }
 
+/* A child is forked while another thread has the linker's lock, and starts tracing as each worker of its program does. */
+static sem_t has_lock, has_forked;
+
+static int stays(struct dl_phdr_info *info, size_t size, void *data)
+{
+	(void)info, (void)size, (void)data;
+	sem_post(&has_lock);
+	while (sem_wait(&has_forked) != 0)
+		;
+	return 1;
+}
+
+static void *asks_for_objects(void *unused)
+{
+	dl_iterate_phdr(stays, NULL);
+	return unused;
+}
+
+static void starts_in_child(void)
+{
+	CHECK(sem_init(&has_lock, 0, 0) == 0 && sem_init(&has_forked, 0, 0) == 0);
+	start();
+	pthread_t thread = spawned(asks_for_objects);
+	while (sem_wait(&has_lock) != 0)
+		;
+	pid_t child = fork();
+	if (child == 0) {
+		alarm(20);
+		int started = ft_init();
+		FT_EVENT("habit.child", "");
+		_exit(started);
+	}
+	int status;
+	CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+	CHECK(sem_post(&has_forked) == 0 && pthread_join(thread, NULL) == 0);
+}
+
 /* A fork handler that switches sites off in the child. */
 static void off_in_child(void)
 {
@@ -477,6 +515,7 @@ int main(int count, char **arguments)
 		{ "vforks-in-handler", vforks_in_handler }, { "switches-in-child", switches_in_child },
 		{ "vforks-in-child", vforks_in_child }, { "works-in-child", works_in_child },
 		{ "starts-in-fork", starts_in_fork }, { "jumps", jumps },
+		{ "starts-in-child", starts_in_child },
 	};
 	alarm(240);
 	CHECK(count >= 2);

@@ -30,8 +30,9 @@ pub enum Offence {
     Breakpoint,
     /// A child that it has forked is not recorded. No fault of its own.
     #[error(
-        "a child that it has forked is not recorded: it had no descriptor or file size left for its events, or did not find the agent's \
-         socket (chroot); what it did is missing"
+        "a child that it has forked is not recorded: it had no descriptor, memory or file size left for its events, was not allowed to make \
+         a memfd or a socket (seccomp), did not find the agent's socket (chroot), or was forked while another thread switched sites; \
+         what it did is missing"
     )]
     Child,
     /// Its last contents were more than is read at the end.

@@ -112,6 +112,11 @@ pub enum Rejection {
 }
 
 impl Rejection {
+    /// What was sent was no registration.
+    pub(super) fn has_not_asked(&self) -> bool {
+        matches!(self, Rejection::Silent | Rejection::Crowded | Rejection::Rubbish)
+    }
+
     /// For counting: whatever a client says.
     pub(super) fn kind(&self) -> &'static str {
         match self {

@@ -64,6 +64,11 @@ const TOLD_AFTER: Duration = Duration::from_millis(100);
 /// Limit: as `MAX_SOURCES` of `arrivals.rs`.
 const MAX_SILENT: usize = 1 << 10;
 
+/// Clients that wait to be heard, at most; half of them for one user alone: what comes while an agent stands still for some seconds.
+///
+/// Limit: as `MAX_SOURCES` of `arrivals.rs`.
+const MAX_WAITING: usize = 1 << 16;
+
 /// Clients that are heard at once, at most, each by a thread.
 ///
 /// Limit: as `MAX_SOURCES` of `arrivals.rs`.
@@ -88,7 +93,7 @@ impl Limits {
             silent: (descriptors / 16).clamp(4, MAX_SILENT),
             // Each may have ten open.
             heard: (descriptors / 64).clamp(2, MAX_HEARD),
-            waiting: descriptors / 4,
+            waiting: (descriptors / 4).min(MAX_WAITING),
             refused: descriptors / 8,
         }
     }

@@ -443,5 +443,8 @@ fn missing(report: &FindingsReport) -> Option<Text> {
     let samples =
         (missing > 0).then(|| text!("{} of {} are missing", N(missing), Of(expected, "sample")));
     let children = head.unreachable.then(|| text!("events of what was started are missing"));
-    Text::join([switches, samples, children].into_iter().flatten(), ", and ")
+    let refused = head.refused;
+    let refused = (refused > 0)
+        .then(|| text!("events of {} that could not register are missing", Of(refused, "process")));
+    Text::join([switches, samples, children, refused].into_iter().flatten(), ", and ")
 }

@@ -619,6 +619,10 @@ fn what_is_not_complete_says_what_is_missing() {
     );
     assert_eq!(trust(|r| r.head.unreachable = true), "events of what was started are missing");
     assert_eq!(
+        trust(|r| r.head.refused = 342),
+        "events of 342 processes that could not register are missing"
+    );
+    assert_eq!(
         trust(|r| {
             r.head.lost_kernel_records = 1;
             r.head.quality.unknown_places = 2;

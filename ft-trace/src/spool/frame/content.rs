@@ -316,6 +316,9 @@ pub struct Refused {
     /// Some of its addresses have no names.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub has_unnamed: bool,
+    /// They have asked for nothing: no message of theirs was a registration.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub has_not_asked: bool,
     /// How many, those in earlier frames of the same user and reason included.
     pub count: u64,
 }
