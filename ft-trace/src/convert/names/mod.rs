@@ -365,7 +365,7 @@ impl<'r> Names<'r> {
         if let Some(known) = self.theirs.get(&pid) {
             return Ok(known.clone());
         }
-        let view = View::of(pid.0);
+        let view = look::at(pid.0, move || View::of(pid.0)).ok_or(Failure::Unanswered)?;
         let seen = view.and_then(|view| self.seen.get(&view).cloned());
         let mounts = match seen {
             Some(seen) => seen,
