@@ -23,6 +23,7 @@ use rustix::fs::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::look;
 use crate::mounts::Mounts;
 use crate::spool::mapping::Mapping;
 use crate::vdso;
@@ -126,7 +127,9 @@ impl ForeignFile {
         if mounts.ask_a_program_at(path) {
             return None;
         }
-        let root = open(format!("/proc/{pid}/root"), HELD, Mode::empty()).ok()?;
+        // The link waits for a process that executes a program.
+        let root = look::at(pid, move || open(format!("/proc/{pid}/root"), HELD, Mode::empty()));
+        let root = root?.ok()?;
         let inside =
             ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS;
         openat2(root, path, HELD, Mode::empty(), inside).ok().map(ForeignFile)

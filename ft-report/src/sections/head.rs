@@ -67,6 +67,7 @@ pub struct Head {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unreachable: bool,
     /// Processes that could not register.
+    #[serde(skip_serializing_if = "is_none")]
     pub refused: u64,
     /// Samples that are missing, and no loss counts them.
     #[serde(skip_serializing_if = "Samples::is_none")]
@@ -363,6 +364,10 @@ impl Head {
             _ => loss.and(", but switches are missing (see the warning)"),
         }
     }
+}
+
+fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Processes that have asked to be recorded and were not.
