@@ -169,7 +169,7 @@ pub(crate) const JUDGES: Group = Group {
         ),
         package(
             "libunwind-dev",
-            "usr/include/libunwind.h",
+            "usr/include/x86_64-linux-gnu/libunwind.h",
             "a test has it walk stacks within events",
         ),
         package("linux-perf", "usr/bin/perf", "tests compare samples with it"),
