@@ -1,10 +1,17 @@
-//! Processes of this program that do what may end or hang its own: they read what others wrote, or close what others opened.
+//! Processes of this program that do what may end or hang its own: they read what others wrote, or close what others opened; and the
+//! packets of bytes and descriptors by which it speaks with them.
 
 use std::collections::BTreeSet;
-use std::io;
-use std::os::fd::OwnedFd;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
 
 static START: OnceLock<fn(&'static str) -> Command> = OnceLock::new();
 
@@ -52,4 +59,61 @@ impl Drop for Helper {
     fn drop(&mut self) {
         running().remove(&self.0.id());
     }
+}
+
+/// Descriptors of a packet at most.
+const DESCRIPTORS: usize = 3;
+
+/// Sends a packet.
+///
+/// # Errors
+///
+/// `InvalidInput` when there are more than three descriptors; else what sendmsg(2) says.
+pub fn send(
+    socket: &impl AsFd,
+    packet: &[u8],
+    descriptors: &[BorrowedFd<'_>],
+    flags: SendFlags,
+) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !descriptors.is_empty() && !control.push(SendAncillaryMessage::ScmRights(descriptors)) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    sendmsg(socket, &[IoSlice::new(packet)], &mut control, flags | SendFlags::NOSIGNAL)?;
+    Ok(())
+}
+
+/// A packet that was received.
+#[derive(Debug)]
+pub struct Received {
+    /// Bytes of it; 0 when the other end is gone.
+    pub bytes: usize,
+    /// What came along.
+    pub descriptors: Vec<OwnedFd>,
+    /// There was no room for all.
+    pub is_cut: bool,
+}
+
+/// The next packet, with room for the descriptors in `space`.
+///
+/// # Errors
+///
+/// What recvmsg(2) says.
+pub fn receive(
+    socket: &impl AsFd,
+    packet: &mut [u8],
+    space: &mut [MaybeUninit<u8>],
+    flags: RecvFlags,
+) -> io::Result<Received> {
+    let mut control = RecvAncillaryBuffer::new(space);
+    let flags = flags | RecvFlags::CMSG_CLOEXEC;
+    let received = recvmsg(socket, &mut [IoSliceMut::new(packet)], &mut control, flags)?;
+    let descriptors = control.drain().flat_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(descriptors) => descriptors.collect(),
+        _ => Vec::new(),
+    });
+    let descriptors = descriptors.collect();
+    let is_cut = received.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC);
+    Ok(Received { bytes: received.bytes, descriptors, is_cut })
 }

@@ -10,6 +10,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::thread;
 
+use ft_tests::gate;
+
+use crate::stage::{NOBODY, Stage};
+
 /// Numbers of requests.
 const LOOKUP: u32 = 1;
 const FORGET: u32 = 2;
@@ -32,6 +36,15 @@ const HEADER_BYTES: usize = 40;
 /// Room for any request.
 const REQUEST_BYTES: usize = 1 << 20;
 
+/// Where one is mounted beside the trace.
+const PLACE: &str = "answered";
+
+/// The file of this name in the one beside the trace of the agent that listens here.
+pub(crate) fn path(socket: &str, name: &str) -> PathBuf {
+    let trace = Path::new(socket).parent().expect("a trace");
+    trace.with_file_name(PLACE).join(name)
+}
+
 /// A file system that is mounted, for everybody.
 pub(crate) struct Mounted {
     place: PathBuf,
@@ -47,6 +60,17 @@ struct State {
 }
 
 impl Mounted {
+    /// Mounts one beside the trace, of the attacker's, with this file. `None` without the right, which is said.
+    pub(crate) fn beside(stage: &Stage, name: &'static str, content: Vec<u8>) -> Option<Mounted> {
+        let place = stage.path(PLACE);
+        fs::create_dir(&place).expect("a directory");
+        let mounted = Mounted::at(&place, NOBODY, name, content);
+        if mounted.is_none() {
+            gate::skipped("no file system can be mounted that a program answers for");
+        }
+        mounted
+    }
+
     /// Mounts one at an empty directory, for this user, in which a file has this name and content. `None` without the right.
     pub(crate) fn at(
         place: &Path,

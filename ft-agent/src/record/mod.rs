@@ -262,8 +262,9 @@ pub async fn record_within(
     // Before whatever keeps the CPUs busy: processes wait for their registration. What was started above has the priority
     // that the agent was started with.
     let _raised = threads::raise();
-    let server = Server::new(sockets.take_listeners(), intake)
-        .map_err(RecordError::system("serve registrations"))?;
+    let listeners = sockets.take_listeners();
+    let server = (!listeners.is_empty()).then(|| Server::new(listeners, intake)).transpose();
+    let server = server.map_err(RecordError::system("serve registrations"))?;
     let collecting = Collecting { thread: Some(thread), commands, bell, over };
     let line = (options.progress && io::stderr().is_terminal()).then(Line::new);
     let session = Session {
@@ -272,7 +273,7 @@ pub async fn record_within(
         from,
         collecting,
         collected: None,
-        server: Some(server),
+        server,
         sockets: Some(sockets),
         control,
         counters,

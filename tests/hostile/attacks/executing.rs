@@ -1,7 +1,7 @@
 //! Processes that execute a program without end: a file that is closed on the way has a server that does not answer. Until it does, nobody
 //! gets an answer who asks when such a process has begun, and none of them can be killed.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -11,26 +11,23 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ft_tests::gate;
 use rustix::process::{Signal, set_parent_process_death_signal};
 
 use crate::Attack;
 use crate::forged::{Forged, hello, join, recorded, unconnected};
-use crate::fuse::Mounted;
-use crate::stage::{Attacker, Attacking, NOBODY, Scene, Stage};
+use crate::fuse::{self, Mounted};
+use crate::stage::{Attacker, Attacking, Scene, Stage};
 
 pub(crate) const ATTACK: Attack = Attack { name: "executing", program, test };
 
-/// Where the file system is mounted, beside the trace, and the file in it.
-const PLACE: &str = "answered";
+/// The file in the file system.
 const FILE: &str = "flushed";
 
 /// Those that execute.
 const CHILDREN: usize = 3;
 
 fn program(attacker: &Attacker) {
-    let trace = Path::new(&attacker.socket).parent().expect("a trace");
-    let file = trace.with_file_name(PLACE).join(FILE);
+    let file = fuse::path(&attacker.socket, FILE);
     let connection = unconnected();
     let mut children = [
         // Nobody knows it.
@@ -77,11 +74,7 @@ fn child(file: &Path, before: impl FnOnce(), then: impl FnOnce()) -> UnixStream 
 }
 
 fn test(stage: &Stage) {
-    let place = stage.path(PLACE);
-    fs::create_dir(&place).expect("a directory");
-    let Some(mounted) = Mounted::at(&place, NOBODY, FILE, b"any".to_vec()) else {
-        return gate::skipped("no file system can be mounted that a program answers for");
-    };
+    let Some(mounted) = Mounted::beside(stage, FILE, b"any".to_vec()) else { return };
     let then = |stage: &Stage, attackers: &mut [Attacking]| {
         mounted.fall_silent();
         attackers[0].say("go");

@@ -1,32 +1,28 @@
 //! Descriptors that take for ever to be closed: TCP sockets that linger, and a file whose server does not answer.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
-use std::path::Path;
 use std::time::Duration;
 
-use ft_tests::gate;
 use rustix::net::sockopt::set_socket_linger;
 
 use crate::Attack;
 use crate::forged::register;
-use crate::fuse::Mounted;
-use crate::stage::{Attacker, Attacking, NOBODY, Scene, Stage};
+use crate::fuse::{self, Mounted};
+use crate::stage::{Attacker, Attacking, Scene, Stage};
 
 pub(crate) const ATTACK: Attack = Attack { name: "lingering", program, test };
 
-/// Where the file system is mounted, beside the trace, and the file in it.
-const PLACE: &str = "answered";
+/// The file in the file system.
 const FILE: &str = "flushed";
 
 /// Of each kind. More than there are threads for one user.
 const SENT: usize = 20;
 
 fn program(attacker: &Attacker) {
-    let trace = Path::new(&attacker.socket).parent().expect("a trace");
-    let file = File::open(trace.with_file_name(PLACE).join(FILE)).expect("an answer");
+    let file = File::open(fuse::path(&attacker.socket, FILE)).expect("an answer");
     attacker.ready();
     // The server ignores the agent from now on.
     io::stdin().read_line(&mut String::new()).expect("a word");
@@ -54,11 +50,7 @@ fn lingering() -> (TcpStream, TcpStream) {
 }
 
 fn test(stage: &Stage) {
-    let place = stage.path(PLACE);
-    fs::create_dir(&place).expect("a directory");
-    let Some(mounted) = Mounted::at(&place, NOBODY, FILE, b"any".to_vec()) else {
-        return gate::skipped("no file system can be mounted that a program answers for");
-    };
+    let Some(mounted) = Mounted::beside(stage, FILE, b"any".to_vec()) else { return };
     let then = |stage: &Stage, attackers: &mut [Attacking]| {
         mounted.ignore_the_agent();
         attackers[0].say("go");

@@ -1,13 +1,11 @@
 //! What the reception tells the agent: one packet for each client, with descriptors that the agent can close without waiting.
 
-use std::io::{self, IoSlice, IoSliceMut};
+use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
-};
+use ft_trace::helper::{self, Received};
+use rustix::net::{RecvFlags, SendFlags};
 
 use super::message::{Door, Rejection};
 use crate::collect::attach::Refusal;
@@ -61,7 +59,8 @@ pub(super) fn send_listeners(socket: &impl AsFd, listeners: &[(OwnedFd, Door)]) 
     let doors: Vec<u8> =
         listeners.iter().map(|(_, door)| u8::from(*door == Door::Default)).collect();
     let sockets: Vec<BorrowedFd<'_>> = listeners.iter().map(|(socket, _)| socket.as_fd()).collect();
-    send_bytes(socket, &[&[doors.len() as u8], &*doors].concat(), &sockets)
+    let packet = [&[doors.len() as u8], &*doors].concat();
+    helper::send(socket, &packet, &sockets, SendFlags::empty())
 }
 
 /// The listening sockets.
@@ -71,9 +70,10 @@ pub(super) fn send_listeners(socket: &impl AsFd, listeners: &[(OwnedFd, Door)]) 
 /// When the agent has hung up.
 pub(super) fn listeners(socket: &impl AsFd) -> io::Result<Vec<(OwnedFd, Door)>> {
     let mut doors = [0; 1 + DESCRIPTORS];
-    let (bytes, sockets) = receive_bytes(socket, &mut doors, RecvFlags::empty())?;
+    let Received { bytes, descriptors, .. } =
+        helper::receive(socket, &mut doors, &mut space(), RecvFlags::empty())?;
     let doors = doors.get(1..bytes).ok_or(io::ErrorKind::UnexpectedEof)?;
-    Ok(sockets.into_iter().zip(doors.iter().map(|&door| self::door(door.into()))).collect())
+    Ok(descriptors.into_iter().zip(doors.iter().map(|&door| self::door(door.into()))).collect())
 }
 
 fn door(number: u32) -> Door {
@@ -111,34 +111,12 @@ pub(super) fn send(socket: &impl AsFd, told: &Told) -> io::Result<()> {
     let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
     let of_hello = told.what.iter().flat_map(|hello| [&hello.memfd, &hello.connection]);
     let descriptors: Vec<BorrowedFd<'_>> = pidfd.iter().chain(of_hello).map(AsFd::as_fd).collect();
-    send_bytes(socket, &bytes, &descriptors)
+    helper::send(socket, &bytes, &descriptors, SendFlags::empty())
 }
 
-fn send_bytes(socket: &impl AsFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
-    let mut control = SendAncillaryBuffer::new(&mut space);
-    if !descriptors.is_empty() {
-        assert!(control.push(SendAncillaryMessage::ScmRights(descriptors)), "there is room");
-    }
-    sendmsg(socket, &[IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL)?;
-    Ok(())
-}
-
-/// The length of the next packet, which is 0 at the end, and its descriptors.
-fn receive_bytes(
-    socket: &impl AsFd,
-    bytes: &mut [u8],
-    flags: RecvFlags,
-) -> io::Result<(usize, Vec<OwnedFd>)> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
-    let mut control = RecvAncillaryBuffer::new(&mut space);
-    let flags = flags | RecvFlags::CMSG_CLOEXEC;
-    let received = recvmsg(socket, &mut [IoSliceMut::new(bytes)], &mut control, flags)?;
-    let descriptors = control.drain().flat_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(descriptors) => descriptors.collect(),
-        _ => Vec::new(),
-    });
-    Ok((received.bytes, descriptors.collect()))
+/// Room for the descriptors of a packet.
+fn space() -> [MaybeUninit<u8>; rustix::cmsg_space!(ScmRights(DESCRIPTORS))] {
+    [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))]
 }
 
 /// The next that was told; `None` when the reception has ended. Where the agent has no descriptors left, the client is sent away.
@@ -148,14 +126,14 @@ fn receive_bytes(
 /// `WouldBlock` when there is none yet.
 pub(super) fn receive(socket: &impl AsFd) -> io::Result<Option<Told>> {
     let mut bytes = [0; size_of::<u32>() * NUMBERS];
-    let (length, descriptors) = receive_bytes(socket, &mut bytes, RecvFlags::DONTWAIT)?;
-    if length == 0 {
+    let received = helper::receive(socket, &mut bytes, &mut space(), RecvFlags::DONTWAIT)?;
+    if received.bytes == 0 {
         return Ok(None);
     }
     let (numbers, _) = bytes.as_chunks();
     let [door, pid, uid, held, count, what, number] =
         std::array::from_fn(|at| u32::from_ne_bytes(numbers[at]));
-    let mut descriptors = descriptors.into_iter();
+    let mut descriptors = received.descriptors.into_iter();
     let pidfd = if held == 1 { descriptors.next() } else { None };
     let what = match what {
         HELLO => match (descriptors.next(), descriptors.next()) {

@@ -237,6 +237,8 @@ impl Reception {
         loop {
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
             let connection = accept_with(listener, flags)?;
+            // Each message says who has sent it from now on, also an empty one (unix(7)), and the end does not. It cannot fail.
+            let _ = set_socket_passcred(&connection, true);
             match Peer::of(&connection) {
                 Ok(peer) => return Ok(Client { connection, door, peer }),
                 // Without the means to say who it is, it is left to itself.
@@ -421,8 +423,6 @@ type Opened = Option<Result<(OwnedFd, u32), Rejection>>;
 impl Letter {
     /// The next. Never waits, but for the closing of descriptors beyond those few that it has room for.
     fn receive(connection: &OwnedFd) -> Result<Letter, Errno> {
-        // Then each message says who has sent it, also an empty one (unix(7), SO_PASSCRED), and the end does not.
-        set_socket_passcred(connection, true)?;
         let mut text = [0; size_of::<Message>() + 1];
         let mut space =
             [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(8), ScmCredentials(1))];

@@ -2,14 +2,14 @@
 //!
 //! The worker has read what an attacker wrote, so that what it says is checked as if the attacker said it.
 
-use std::io::{self, IoSlice, IoSliceMut};
+use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
-};
+use rustix::net::RecvFlags;
+
+use crate::helper;
+pub(super) use crate::helper::send;
 
 /// Longest packet, bytes.
 ///
@@ -98,39 +98,16 @@ impl Request {
     }
 }
 
-/// Sends a packet, with descriptors.
-pub(super) fn send(
-    socket: &OwnedFd,
-    packet: &[u8],
-    files: &[BorrowedFd<'_>],
-    flags: SendFlags,
-) -> io::Result<()> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES))];
-    let mut control = SendAncillaryBuffer::new(&mut space);
-    if !files.is_empty() && !control.push(SendAncillaryMessage::ScmRights(files)) {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
-    sendmsg(socket, &[IoSlice::new(packet)], &mut control, flags | SendFlags::NOSIGNAL)?;
-    Ok(())
-}
-
 /// The next packet, with the descriptors that came along; of length 0 when the other end is gone.
 pub(super) fn receive(socket: &impl AsFd) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
     let mut packet = vec![0; MAX_PACKET_BYTES];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES))];
-    let mut control = RecvAncillaryBuffer::new(&mut space);
-    let mut parts = [IoSliceMut::new(&mut packet)];
-    let received = recvmsg(socket, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC)?;
-    if received.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC) {
+    let received = helper::receive(socket, &mut packet, &mut space, RecvFlags::empty())?;
+    if received.is_cut {
         return Err(io::ErrorKind::InvalidData.into());
     }
-    let files = control.drain().flat_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(files) => files.collect(),
-        _ => Vec::new(),
-    });
-    let files = files.collect();
     packet.truncate(received.bytes);
-    Ok((packet, files))
+    Ok((packet, received.descriptors))
 }
 
 #[cfg(test)]
