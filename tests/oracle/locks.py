@@ -77,8 +77,10 @@ class Wait:
     # The thread ended first, or its process executed another program.
     cut: int | None = None
     executed: bool = False
-    # Its thread's events were lost: how it went on is not known.
+    # How it went on is not known: its thread's events were lost, or its task was left meanwhile.
     lost: bool = False
+    # The task in which it began.
+    task: Id | None = None
     # Who held the lock, moment by moment; filled by `blame.py`.
     moments: list = field(default_factory=list)
 
@@ -121,6 +123,7 @@ class Locks:
         for order, event in enumerate(trace.events):
             while coming and coming[0][0] <= event.ts:
                 self.interrupt(coming.popleft()[2], order)
+            self.leaves(event, order)
             site = trace.sites.get(event.site)
             if site and site.kind in HANDLERS:
                 HANDLERS[site.kind](self, event, At(event.ts, order))
@@ -196,10 +199,19 @@ class Locks:
                 self.steps.append(Step(at, wait, None, False))
                 del self.waiting[tid]
 
+    def leaves(self, event: UserEvent, order: int) -> None:
+        """A thread that runs another task does not wait for what that waited for."""
+        wait = self.waiting.get(event.tid)
+        if wait and wait.task and wait.task not in self.turns.running[order]:
+            wait.cut, wait.lost = event.ts, True
+            self.steps.append(Step(At(event.ts, order), wait, None, False))
+            del self.waiting[event.tid]
+
     def waits_for(self, event: UserEvent, at: At) -> None:
         depth = len(self.locks_of(event.tid, at.order))
         kind, lock = kind_of(event), (event.pid, event.arg0)
         wait = Wait(event.tid, lock, kind, event.site, self.place(event), at, depth)
+        wait.task = self.turns.task(at.order)
         self.waiting[event.tid] = wait
         if kind == SEMAPHORE:
             self.semaphores.append(wait)

@@ -84,6 +84,27 @@ fn a_task_takes_a_lock_to_another_thread() {
     assert_eq!((wait.tid.0 as u8, wait.holder_tid.map(|tid| tid as u8)), (b'c', Some(b'b')));
 }
 
+/// A lock that one fiber waits for and another one takes: neither wait nor queue is the other one's.
+#[test]
+fn a_fiber_that_waits_leaves_its_wait_to_no_other() {
+    let timeline = "0 0 .>a S
+         5 fiber a 1
+         10 wait a L
+         20 fiber a 2
+         30 acquire a L
+         40 release a L
+         45 wait a L
+         50 acquire a L
+         60 release a L
+         70 fiber a 1
+         75 acquire a L
+         80 release a L";
+    let tally = check(timeline, &["L0 30+10 run10", "L0 50+10 run10 wait5", "L0 75+5 run5"]);
+    assert_eq!(tally.incomplete, Incomplete { wait_only: 1, ..Incomplete::default() });
+    let waits: Vec<_> = run(true, timeline).0.lock_waits.iter().map(|w| (w.ts.0, w.dur)).collect();
+    assert_eq!(waits, [(45, 5)]);
+}
+
 /// Another task of the thread releases what a task holds that does not run.
 #[test]
 fn a_lock_is_released_by_another_fiber_of_its_thread() {

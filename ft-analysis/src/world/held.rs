@@ -23,6 +23,7 @@
 //! **A condition wait** releases its lock and acquires it again: two holds, both marked. The time between
 //! is a wait for the condition, not for the lock, and counts as no lock's wait.
 
+use super::polls::TaskId;
 use super::turns::Spell;
 use ft_trace::Mark;
 use ft_trace::ids::{Name, SiteId};
@@ -121,6 +122,8 @@ pub struct Wait {
     pub(crate) kind: Name,
     /// The thread is in the queue of a lock; a semaphore has none.
     pub(crate) queued: bool,
+    /// The task that began it.
+    pub(crate) task: Option<TaskId>,
     /// The longest sleep in it of which there is a call chain: how long, and the chain.
     pub(crate) asleep: Option<(i64, i64)>,
 }

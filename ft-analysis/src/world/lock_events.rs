@@ -92,7 +92,8 @@ impl World {
         }
         let thread = &mut self.threads[slot];
         let (word, site) = (e.arg[1], e.site);
-        thread.locks.wait(Wait { ts, lock, word, site, kind, queued, asleep: None });
+        let task = thread.polls.innermost().map(|poll| poll.task);
+        thread.locks.wait(Wait { ts, lock, word, site, kind, queued, task, asleep: None });
         if queued {
             self.locks.queued(thread.process, lock, thread.key.tid, ts);
             to.tell(self, Change::Queued { thread: &self.threads[slot] });
@@ -138,7 +139,7 @@ impl World {
     }
 
     /// A thread waits no longer.
-    fn wait_over<A: Analysis>(
+    pub(super) fn wait_over<A: Analysis>(
         &mut self,
         slot: Slot,
         wait: &Wait,

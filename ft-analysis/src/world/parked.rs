@@ -8,6 +8,8 @@
 //! - *A task is dropped*: what was begun in it ends on the thread that drops it.
 //! - *A lock is released elsewhere on the thread* that ran the holder last, be it in another task: its hold ends there. So does
 //!   a scope or a request; but none of a fiber's, which has a stack of its own, in another fiber.
+//! - *A task is left while it waits for a lock*: the queue of a lock is one of threads, so the wait is counted and has no row. It is
+//!   no wait of what the thread runs next.
 //! - *Events of a thread are lost*: so is what tasks have begun which it ran last.
 //!
 //! Memory: [`MAX_PARKED`] of each kind.
@@ -17,7 +19,7 @@ use std::collections::BTreeMap;
 use super::locks::Process;
 use super::polls::{Left, Poll, TaskId};
 use super::threads::Slot;
-use super::{Change, Hold, Over, Spell, Thread, World};
+use super::{Change, Hold, Outcome, Over, Spell, Thread, World};
 use crate::analysis::{Analysis, Audience};
 use ft_trace::ids::ThreadKey;
 
@@ -66,11 +68,7 @@ impl<T: GoesOn> Parked<T> {
         }
         let Some(task) = poll.parks_as(thread, how) else { return Vec::new() };
         let goes = |item: &mut T| {
-            item.spell().and_then(Spell::task).is_some_and(|began_in| match how {
-                // With a fiber, what polls in it have begun that was left before.
-                Left::Switched => !thread.polls.is_in(began_in),
-                _ => began_in == poll.task,
-            })
+            item.spell().and_then(Spell::task).is_some_and(|task| poll.takes(thread, how, task))
         };
         let gone: Vec<T> = of.extract_if(.., goes).collect();
         if gone.is_empty() || self.kept + gone.len() > MAX_PARKED {
@@ -170,6 +168,13 @@ impl World {
         how: Left,
         to: &mut Audience<'_, A>,
     ) {
+        let thread = &mut self.threads[slot];
+        let wait = thread.locks.waiting().and_then(|wait| wait.task);
+        if wait.is_some_and(|task| poll.takes(thread, how, task))
+            && let Some(wait) = thread.locks.wait_over(&mut self.tally.incomplete)
+        {
+            self.wait_over(slot, &wait, Outcome::Unknown, to);
+        }
         let mut held = self.threads[slot].locks.take_all();
         let gone = self.parked.leave(&self.threads[slot], poll, how, &mut held);
         self.threads[slot].locks.put_back(held);

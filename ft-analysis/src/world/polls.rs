@@ -111,6 +111,16 @@ impl Poll {
             Left::TooMany => None,
         }
     }
+
+    /// What a task has begun goes along when the thread has left this poll.
+    pub(crate) fn takes(&self, thread: &Thread, how: Left, began_in: TaskId) -> bool {
+        let goes = match how {
+            // With a fiber, what polls in it have begun that was left before.
+            Left::Switched => !thread.polls.is_in(began_in),
+            _ => began_in == self.task,
+        };
+        goes && self.parks_as(thread, how).is_some()
+    }
 }
 
 impl World {

@@ -14,7 +14,7 @@ fn acquisition(ts: i64, lock: i64, kind: &str) -> Acquisition {
 
 fn wait(ts: i64, lock: i64) -> Wait {
     let (site, kind) = (SiteId(0), "mutex".into());
-    Wait { ts, lock, word: 0, site, kind, queued: true, asleep: None }
+    Wait { ts, lock, word: 0, site, kind, queued: true, task: None, asleep: None }
 }
 
 /// Runs a script of one thread, one word a step, at times 1, 2, 3, …: `wA` waits for A, `aA` gives up,
