@@ -48,7 +48,8 @@
  * A signal handler may come in the middle of an event: it may write events, walk the stack, leave by siglongjmp(), and
  * with -fnon-call-exceptions throw, also where a text cannot be read. Only what is thrown in the first event of a thread
  * (ft_thread_init() makes it an ordinary one), in one that is lost or counted, or in a text that has to be cut ends the
- * program: that is not written in C++.
+ * program: that is not written in C++. A thread that can be cancelled anywhere (PTHREAD_CANCEL_ASYNCHRONOUS) and leaves an event so
+ * can be cancelled at its cancellation points alone from then on.
  *
  * Not for objects that dlclose() unloads: their sites would stay known.
  *

@@ -6,6 +6,7 @@ use core::cell::UnsafeCell;
 use core::ptr;
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
+use crate::arch::Word;
 use crate::critical::this_thread;
 use crate::layout::RingControl;
 use crate::ring::Ring;
@@ -46,7 +47,7 @@ static PLACES: [Place; MAX_FORKING] =
 
 /// Whether this thread has set its ring aside.
 pub(crate) fn is_forking() -> bool {
-    arch::tls_claim() == Claim::Forks as usize
+    arch::tls_get(Word::Claim) == Claim::Forks as u32
 }
 
 /// Of this thread, while it forks.
@@ -130,7 +131,7 @@ impl AtFork {
             process::made().and_then(|memfd| Some((claim::own()?, memfd.config().ring_slots)));
         // SAFETY: a ring of this process is mapped, with as many slots.
         let ring = own.and_then(|(own, slots)| unsafe { Ring::new(own, slots) });
-        let is_over = arch::tls_claim() == Claim::Over as usize;
+        let is_over = arch::tls_get(Word::Claim) == Claim::Over as u32;
         AtFork {
             own: own.map_or(ptr::null(), |(own, _)| ptr::from_ref(own)),
             head: ring.as_ref().map_or(0, |ring| ring.control.head.load(Relaxed)),

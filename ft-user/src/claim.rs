@@ -8,33 +8,35 @@
 //! The end of a thread is seen by the destructor of a pthread key: a Rust or C++ thread-local with a
 //! destructor makes the C library allocate when it is registered, which an event inside of an
 //! allocator would not survive. To set a key does not allocate as long as it is among the first 32 of the
-//! process (glibc, `pthread_setspecific`), which one made at the start of a program is; of a later key, events of the allocator go to the
-//! shared ring. Keys are destroyed after thread-locals, so their destructors can still write events. A thread that ends by a bare
-//! `SYS_exit` runs no destructors: its ring is taken from it by a thread that finds no other.
+//! process (glibc, `pthread_setspecific`), which one made at the start of a program is; a later key is not set. Keys are destroyed after
+//! thread-locals, so their destructors can still write events. A thread that ends by a bare `SYS_exit` runs no destructors: its ring is
+//! taken from it by a thread that finds no other, as that of a thread whose key is a late one.
 
-use core::cell::Cell;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 
+use crate::arch::Word;
 use crate::critical::SignalsBlocked;
 use crate::layout::{RingControl, ring_state};
 use crate::memfd::Memfd;
 use crate::ring::Ring;
 use crate::thread::{self, Claim};
-use crate::{InitError, arch, at_fork, counters, fork, handover, kernel, mapped, process, tsc};
+use crate::{
+    InitError, arch, at_fork, counters, fork, handover, kernel, looked, mapped, process, tsc,
+};
 
 /// The pthread key whose destructor ends a thread's claim, plus one; 0 before the start.
 static EXIT_KEY: AtomicU32 = AtomicU32::new(0);
 
-thread_local! {
-    /// Thread id, 0 until it is asked for.
-    static TID: Cell<u32> = const { Cell::new(0) };
-    /// Events that this thread, which found no free ring, writes before it looks again.
-    static PAUSE: Cell<u32> = const { Cell::new(0) };
-}
+/// Keys below this one are set without an allocation: `PTHREAD_KEY_2NDLEVEL_SIZE` of glibc. Other C libraries have room for all of them.
+///
+/// Limit: of a later key, which `init` makes behind as many of the program's own, no thread's end is seen. Its ring is given back when
+/// another thread finds none, and what it has opened for `--count` stays open.
+/// Shown by: `a_late_key_is_not_set_and_no_event_allocates`.
+const KEYS_AT_HAND: u32 = if cfg!(target_env = "gnu") { 32 } else { u32::MAX };
 
 /// To look at the state of every ring with every event would cost more than the event.
-const PAUSE_EVENTS: u32 = 256;
+const PAUSE_EVENTS: u16 = 256;
 
 /// Rings of whose owners a thread that finds no free one asks the kernel whether they live, at once.
 const RINGS_LOOKED_AT: u32 = 16;
@@ -71,8 +73,9 @@ pub(crate) fn prepare() -> Result<(), InitError> {
 /// handlers elsewhere meanwhile.
 pub(crate) fn claim_ring() -> Option<&'static RingControl> {
     process::memfd()?;
-    if let Some(left) = PAUSE.get().checked_sub(1) {
-        PAUSE.set(left);
+    let pause = looked::pause();
+    if pause > 0 {
+        looked::set_pause(pause - 1);
         return None;
     }
     // A handler that forks, or does not return, would leave a ring that is half claimed.
@@ -89,23 +92,23 @@ pub(crate) fn claim_ring() -> Option<&'static RingControl> {
     // what its keys hold for the next thread on that stack: then the ring is another's.
     // SAFETY: the key holds null or a ring that was claimed; rings stay mapped.
     let before = unsafe { before.cast::<RingControl>().cast_const().as_ref() };
-    TID.set(tid());
+    arch::tls_set(Word::Tid, tid());
     if let Some(ring) = before.filter(|ring| ring.tid.load(Relaxed) == tid()) {
         return Some(ring);
     }
     let find = || (0..memfd.config().rings).find_map(|number| claim(&memfd, number));
     let Some(ring) = tsc::ask().then(find).flatten() else {
         give_back_of_gone(&memfd);
-        PAUSE.set(PAUSE_EVENTS);
+        looked::set_pause(PAUSE_EVENTS);
         return None;
     };
-    arch::tls_set_claim(Claim::UnderWay as usize);
-    // SAFETY: the key exists; its destructor expects a ring.
-    let errno = unsafe { libc::pthread_setspecific(key, ptr::from_ref(ring).cast()) };
-    arch::tls_set_claim(Claim::Allowed as usize);
-    if errno != 0 {
-        handover::give_back(ring);
-        return None;
+    if key < KEYS_AT_HAND {
+        // SAFETY: the key exists; its destructor expects a ring.
+        let errno = unsafe { libc::pthread_setspecific(key, ptr::from_ref(ring).cast()) };
+        if errno != 0 {
+            handover::give_back(ring);
+            return None;
+        }
     }
     Some(ring)
 }
@@ -197,8 +200,10 @@ unsafe extern "C" fn thread_exit(ring: *mut libc::c_void) {
 
 /// Thread id in the process's own PID namespace.
 pub(crate) fn tid() -> u32 {
-    match TID.get() {
-        0 => kernel::gettid(),
+    match arch::tls_get(Word::Tid) {
+        0 if process::is_this() => kernel::gettid(),
+        // What a child of `vfork` writes is its parent's.
+        0 => known_tid(),
         tid => tid,
     }
 }
@@ -220,7 +225,7 @@ pub(crate) fn own() -> Option<&'static RingControl> {
         let ring =
             unsafe { libc::pthread_getspecific(key).cast::<RingControl>().cast_const().as_ref() };
         // Or of a thread that had this stack before, and ended without a word.
-        ring.filter(|ring| ring.tid.load(Relaxed) == TID.get())
+        ring.filter(|ring| ring.tid.load(Relaxed) == arch::tls_get(Word::Tid))
     };
     thread::ring().or_else(of_key)
 }
@@ -228,8 +233,8 @@ pub(crate) fn own() -> Option<&'static RingControl> {
 /// In a forked child: this thread is another one.
 pub(crate) fn begin_child() {
     counters::forget();
-    TID.set(0);
-    PAUSE.set(0);
+    arch::tls_set(Word::Tid, 0);
+    looked::set_pause(0);
 }
 
 /// In a forked child: its thread has no ring, and may claim one.
@@ -249,7 +254,7 @@ pub(crate) fn inherit(
     head: u64,
     unfinished: u32,
 ) -> &'static RingControl {
-    TID.set(kernel::gettid());
+    arch::tls_set(Word::Tid, kernel::gettid());
     let ring = first_claim(memfd, ring);
     ring.tail.store(head, Relaxed);
     ring.head.store(head, Relaxed);

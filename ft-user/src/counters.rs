@@ -15,7 +15,7 @@
 use core::cell::Cell;
 use core::ptr;
 use core::sync::atomic::Ordering::*;
-use core::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, compiler_fence};
+use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, compiler_fence};
 
 use self::descriptor::Descriptor;
 use crate::critical::SignalsBlocked;
@@ -261,12 +261,22 @@ thread_local! {
     static UNDER_WAY: Cell<bool> = const { Cell::new(false) };
 }
 
+/// Whether any were ever asked for. Before, no thread looks at its own: the C library may allocate a library's thread-locals when they are
+/// looked at for the first time.
+static WERE_ASKED: AtomicBool = AtomicBool::new(false);
+
 /// What the counters of this thread show now, as its next event is to say. Opens and closes them as the agent asks. `None` where
 /// nothing is asked for, or not known.
 ///
 /// A handler may interrupt a reading anywhere, read the same counters, open others, and never come back.
 pub(crate) fn read() -> Option<Reading> {
     let asked = process::counting();
+    if !WERE_ASKED.load(Relaxed) {
+        if asked.is_nothing() {
+            return None;
+        }
+        WERE_ASKED.store(true, Relaxed);
+    }
     if OWN.get().asked != asked
         && let Err(refused) = change(asked)
     {
@@ -342,7 +352,7 @@ fn reading(since: u64, shown: [Option<Option<Shown>>; COUNTERS_AT_ONCE]) -> Opti
 
 /// Whether this thread's events are counted.
 pub(crate) fn are_open() -> bool {
-    OWN.get().open[0].is_some()
+    WERE_ASKED.load(Relaxed) && OWN.get().open[0].is_some()
 }
 
 /// Opens what is asked for, all or nothing; else says what was refused, and why.
@@ -368,12 +378,17 @@ fn close_all(own: Own) {
 
 /// Ends the counters of this thread.
 pub(crate) fn close() {
-    close_all(OWN.replace(NONE));
+    if WERE_ASKED.load(Relaxed) {
+        close_all(OWN.replace(NONE));
+    }
 }
 
 /// In a forked child: they are the parent's, whose pages are not mapped here (`VM_DONTCOPY`). Descriptors of the parent's
 /// other threads stay open.
 pub(crate) fn forget() {
+    if !WERE_ASKED.load(Relaxed) {
+        return;
+    }
     for mut open in OWN.replace(NONE).open.into_iter().flatten() {
         open.close_descriptor();
         // A handler that has interrupted a reading may fork, and return to it in the child.

@@ -118,8 +118,12 @@ impl Ring<'_> {
             let slot = self.slot(index);
             let word = commit::tag(index) << commit::TAG_SHIFT | commit::PASSED;
             begin(slot, word);
-            let is_last = index + 1 == unfinished.start;
-            let behind = if is_last { unfinished.end - unfinished.start } else { 0 };
+            // The first says so of all, for a thread that leaves this here; of each a reader that begins behind it wants to know.
+            let behind = match index {
+                _ if index == head => unfinished.end - head - 1,
+                _ if index + 1 == unfinished.start => unfinished.end - unfinished.start,
+                _ => 0,
+            };
             slot.words[2].store(behind, Relaxed);
             slot.commit.store(word | commit::COMMITTED, Release); // SYNC: committed
         }

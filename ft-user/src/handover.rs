@@ -36,7 +36,8 @@ pub(crate) fn own(ring: &RingControl, tid: u32, name: [u64; 2]) {
 pub(crate) fn give_back(ring: &RingControl) {
     let head = ring.head.load(Relaxed);
     // SYNC: consumed
-    let all_read = ring.tail.load(Acquire) == head && ring.lost_pending.load(Relaxed) == 0;
+    let all_read =
+        ring.tail.load(Acquire) == head && ring.told.load(Relaxed) == ring.lost.load(Relaxed);
     let state = if all_read { ring_state::FREE } else { ring_state::EXITED };
     // SYNC: ring-exit (with the agent's load: `head` is final) and ring-free.
     ring.state.store(state, Release);

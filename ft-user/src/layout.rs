@@ -203,7 +203,9 @@ pub struct RingControl {
     pub tail: AtomicU64,
     /// Written by the reader only: the index behind the newest write that it has passed over although its thread lives; 0: none.
     pub passed_at: AtomicU64,
-    _pad1: [u64; 6],
+    /// Written by the reader only: of the events lost in all, how many loss events it has read or has told of itself.
+    pub told: AtomicU64,
+    _pad1: [u64; 5],
 
     /// One of [`ring_state`].
     pub state: AtomicU32,

@@ -221,6 +221,8 @@ pub mod lock_api;
 #[cfg(feature = "lock_api_0_4")]
 pub mod lock_api_0_4;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod looked;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod mapped;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod memfd;

@@ -159,6 +159,7 @@ pub(crate) unsafe fn replace(
         unsafe { kernel::mmap(ring.as_ptr().cast(), bytes, protection, flags, fd, RINGS_OFFSET) };
     let is_mapped = mapped == Ok(ring.cast());
     if is_mapped {
+        kernel::keep_out_of_dumps(ring.cast(), bytes);
         publish::publish(&MAPPED[0], ptr::from_ref(prepare(ring)).cast_mut());
     }
     is_mapped

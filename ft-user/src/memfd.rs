@@ -179,6 +179,7 @@ fn map(fd: libc::c_int, bytes: u64) -> Result<NonNull<u8>, InitError> {
     // SAFETY: a new mapping at an address of the kernel's choice.
     let mapped =
         unsafe { kernel::mmap(ptr::null_mut(), bytes, protection, libc::MAP_SHARED, fd, 0) };
+    let mapped = mapped.inspect(|at| kernel::keep_out_of_dumps(*at, bytes));
     mapped.map_err(|errno| InitError::System("mmap", errno))
 }
 
@@ -232,6 +233,18 @@ mod tests {
             assert_eq!(offset % PAGE, 0);
         }
         const { assert!(DIR_OFFSET + DIR_BYTES <= SHARED_OFFSET && SHARED_OFFSET < RINGS_OFFSET) };
+    }
+
+    /// A program's core is as large as it is without us.
+    #[test]
+    fn core_dumps_leave_the_rings_out() {
+        let (memfd, file) = Memfd::create(Config { rings: 1, ..Config::default() }).unwrap();
+        let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let begin = format!("{:x}-", memfd.base().addr());
+        let (_, of_ours) = maps.split_once(&begin).expect("a mapping of its own");
+        let flags = of_ours.lines().find_map(|line| line.strip_prefix("VmFlags:"));
+        assert!(flags.is_some_and(|flags| flags.split(' ').any(|flag| flag == "dd")), "{flags:?}");
+        file.close();
     }
 
     fn faults() -> libc::c_long {

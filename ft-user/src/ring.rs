@@ -206,10 +206,7 @@ impl<'a> Ring<'a> {
         let continuations = slots - 1;
         let index = self.control.head.fetch_add(slots, Relaxed);
         let slot = self.slot(index);
-        let word = commit::tag(index) << commit::TAG_SHIFT
-            | continuations << commit::CONT_SHIFT
-            | (cpu & commit::CPU_UNKNOWN) << commit::CPU_SHIFT
-            | (key & !(commit::FLAGS as u32)) as u64;
+        let word = first_word(index, continuations, cpu, key);
         begin(slot, word);
         slot.words[0].store(clock(), Relaxed);
         let (first, rest) = words.split_at(words.len().min(2));
@@ -247,15 +244,33 @@ impl<'a> Ring<'a> {
         // behind, too early for the next loss but not missing.
         let begin = control.loss_begin_tsc.swap(u64::MAX, Relaxed);
         let count = control.lost_pending.swap(0, Relaxed);
-        if count > 0 {
-            self.put(LOSS_KEY, cpu, &[begin.min(clock()), count], clock);
+        if count == 0 {
+            return;
         }
+        let index = control.head.fetch_add(1, Relaxed);
+        let slot = self.slot(index);
+        let word = first_word(index, 0, cpu, LOSS_KEY);
+        self::begin(slot, word);
+        slot.words[0].store(clock(), Relaxed);
+        // Of a child that a handler has forked since then, the loss is the parent's: the child's ring has none. Once the slot is reserved, it is
+        // none that the child's reader looks at.
+        let count = count.min(control.lost.load(Relaxed));
+        fill(&slot.words[1..], &[begin.min(clock()), count]);
+        slot.commit.store(word | commit::COMMITTED, Release); // SYNC: committed
     }
 }
 
 /// Slots of an event with these words.
 pub(crate) fn slots(words: &[u64]) -> u64 {
     1 + words.len().saturating_sub(2).div_ceil(3) as u64
+}
+
+/// The commit word of the first slot of an event, which is not committed.
+fn first_word(index: u64, continuations: u64, cpu: u64, key: u32) -> u64 {
+    commit::tag(index) << commit::TAG_SHIFT
+        | continuations << commit::CONT_SHIFT
+        | (cpu & commit::CPU_UNKNOWN) << commit::CPU_SHIFT
+        | (key & !(commit::FLAGS as u32)) as u64
 }
 
 /// Step 3. The fence keeps the contents behind the mark, for a reader of overwrite mode.

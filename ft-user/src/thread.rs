@@ -5,6 +5,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use core::time::Duration;
 
 use crate::arch;
+use crate::arch::Word;
 use crate::counters;
 use crate::fork;
 use crate::kernel::{self, monotonic_ns};
@@ -16,7 +17,7 @@ use crate::text::{self, Pair};
 
 /// Whether a thread without a ring may claim one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(usize)]
+#[repr(u32)]
 pub enum Claim {
     /// At its next event.
     Allowed = 0,
@@ -24,8 +25,6 @@ pub enum Claim {
     Over = 1,
     /// It forks, and has set its ring aside: its events go to the shared ring until it has forked.
     Forks = 2,
-    /// It claims one: what an allocator writes meanwhile goes to the shared ring.
-    UnderWay = 3,
 }
 
 /// Makes `ring` the ring of the calling thread.
@@ -42,7 +41,7 @@ pub unsafe fn set(ring: &'static RingControl) {
 pub fn clear(claim: Claim) {
     // SAFETY: null is always allowed.
     unsafe { arch::tls_set_ring(ptr::null(), None) };
-    arch::tls_set_claim(claim as usize);
+    arch::tls_set(Word::Claim, claim as u32);
 }
 
 /// The ring of the calling thread, if it has one.
@@ -74,7 +73,7 @@ pub fn policy() -> Option<core::ffi::c_int> {
 pub(crate) fn attach() -> Option<&'static RingControl> {
     fork::look();
     if arch::tls_ring().is_null()
-        && arch::tls_claim() == Claim::Allowed as usize
+        && arch::tls_get(Word::Claim) == Claim::Allowed as u32
         && let Some(ring) = process::claim_ring()
     {
         // SAFETY: the ring was claimed for this thread, and is released only through `clear`.

@@ -5,18 +5,11 @@
 //! asked again when it next looks for a ring. To ask at each event would cost more than the event: a thread that forbids it to
 //! itself later, when it has a ring, dies at its next event, as it does wherever the C library reads the time.
 
-use core::cell::Cell;
-
-use crate::kernel;
+use crate::{kernel, looked};
 
 // linux/prctl.h
 const PR_GET_TSC: usize = 25;
 const PR_TSC_SIGSEGV: libc::c_int = 2;
-
-thread_local! {
-    /// What the kernel has said last; `None` before it was asked.
-    static MAY_READ: Cell<Option<bool>> = const { Cell::new(None) };
-}
 
 /// Asks the kernel. Keeps no promise for what the thread forbids later.
 pub(crate) fn ask() -> bool {
@@ -25,11 +18,11 @@ pub(crate) fn ask() -> bool {
     // SAFETY: writes one int to a valid place (PR_GET_TSC, prctl(2)), or fails where a processor has nothing to forbid.
     let asked = unsafe { kernel::call(libc::SYS_prctl, [PR_GET_TSC, place]) };
     let may_read = asked.is_err() || mode != PR_TSC_SIGSEGV;
-    MAY_READ.set(Some(may_read));
+    looked::set_may_read_tsc(may_read);
     may_read
 }
 
 /// What the kernel has said when it was asked last; asks now if it was not asked yet.
 pub(crate) fn may_read() -> bool {
-    MAY_READ.get().unwrap_or_else(ask)
+    looked::may_read_tsc().unwrap_or_else(ask)
 }

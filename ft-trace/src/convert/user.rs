@@ -103,6 +103,8 @@ impl UserSlots {
                     let slot = (base + i) as u32;
                     self.entries.push(Entry { ts, slot, thread, site, shared: false });
                 }
+                // Of a child that was forked while its parent told one: it has none.
+                Verdict::Loss(row) if row.count == 0 => {}
                 Verdict::Loss(row) => self.losses.push(LossRow { pid, ..row }),
                 Verdict::Rejected => self.rejected += 1,
             }

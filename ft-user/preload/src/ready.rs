@@ -7,7 +7,7 @@
 //!
 //! | call | whose ring |
 //! |---|---|
-//! | `mlockall` | that of the caller, afterwards: the program's own memory comes first |
+//! | `mlockall` | that of the caller, afterwards: the program's own memory comes first (`munlockall`: none any more) |
 //! | `sched_setscheduler`, `pthread_setschedparam` | that of the caller, if it becomes a thread with a real-time policy; before, at its old priority |
 //! | `pthread_create` | that of the new thread, if it has a real-time policy, or future memory is locked; in that thread, before its function |
 //!
@@ -33,6 +33,7 @@ static IS_REAL_TIME: AtomicBool = AtomicBool::new(false);
 const ENOUGH_STACK: usize = 64 << 10;
 
 static MLOCKALL: Real<unsafe extern "C" fn(c_int) -> c_int> = Real::unknown();
+static MUNLOCKALL: Real<unsafe extern "C" fn() -> c_int> = Real::unknown();
 static SCHED_SETSCHEDULER: Real<unsafe extern "C" fn(pid_t, c_int, *const sched_param) -> c_int> =
     Real::unknown();
 static PTHREAD_SETSCHEDPARAM: Real<
@@ -43,8 +44,9 @@ static PTHREAD_CREATE: Real<
 > = Real::unknown();
 
 /// The C library's functions, to be found with the others.
-pub(crate) static ALL: [Entry; 4] = [
+pub(crate) static ALL: [Entry; 5] = [
     Entry { name: c"mlockall", version: None, address: MLOCKALL.address() },
+    Entry { name: c"munlockall", version: None, address: MUNLOCKALL.address() },
     Entry { name: c"sched_setscheduler", version: None, address: SCHED_SETSCHEDULER.address() },
     Entry {
         name: c"pthread_setschedparam",
@@ -66,6 +68,21 @@ pub(crate) unsafe extern "C" fn mlockall(flags: c_int) -> c_int {
     if result == 0 {
         IS_FUTURE_LOCKED.store(flags & libc::MCL_FUTURE != 0, Relaxed);
         make();
+    }
+    result
+}
+
+/// `munlockall`: what will be mapped is not locked any more.
+///
+/// # Safety
+///
+/// As the function of the C library.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn munlockall() -> c_int {
+    // SAFETY: it has no argument.
+    let result = unsafe { MUNLOCKALL.find()() };
+    if result == 0 {
+        IS_FUTURE_LOCKED.store(false, Relaxed);
     }
     result
 }

@@ -29,10 +29,25 @@ ft_user_v1_tls:
 pub(super) const TLS_RING: usize = 0;
 /// Offset of the distance from the thread pointer to the word that holds the CPU number.
 pub(super) const TLS_CPU: usize = 8;
-/// Offset of a word that says "unknown CPU", for threads without rseq.
+/// Offset of four bytes that say "unknown CPU", for threads without rseq.
 const TLS_NO_CPU: usize = 16;
-/// Offset of the state of claiming a ring, see [`crate::thread::Claim`].
+/// Offset of [`Word::Looked`].
+const TLS_LOOKED: usize = 20;
+/// Offset of [`Word::Claim`].
 const TLS_CLAIM: usize = 24;
+/// Offset of [`Word::Tid`].
+const TLS_TID: usize = 28;
+
+/// What a thread remembers beside its ring: four bytes each, 0 on a new thread.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Word {
+    /// The state of claiming a ring, see [`crate::thread::Claim`].
+    Claim = TLS_CLAIM as isize,
+    /// Its number, 0 until it is asked for.
+    Tid = TLS_TID as isize,
+    /// What it has found when it looked for a ring, see [`crate::looked`].
+    Looked = TLS_LOOKED as isize,
+}
 
 /// Where `cpu_id` of `struct rseq` (linux/rseq.h) ends: cpu_id_start at 0, cpu_id at 4.
 pub(crate) const RSEQ_CPU_END: u32 = 8;
@@ -67,7 +82,7 @@ pub(crate) unsafe fn tls_set_ring(ring: *const RingControl, rseq: Option<isize>)
     // SAFETY: the block is the thread's own. The pointer is stored last, for a signal handler.
     unsafe {
         asm!(
-            "mov qword ptr fs:[{base} + {no_cpu}], -1",
+            "mov dword ptr fs:[{base} + {no_cpu}], -1",
             "mov qword ptr fs:[{base} + {tls_cpu}], {cpu}",
             "mov qword ptr fs:[{base} + {tls_ring}], {ring}",
             base = in(reg) base,
@@ -97,31 +112,29 @@ pub(crate) fn tls_ring() -> *const RingControl {
     ring
 }
 
-/// The state that [`tls_set_claim`] stored, 0 on a new thread.
-pub(crate) fn tls_claim() -> usize {
-    let claim;
-    // SAFETY: reads a word of the thread's own block.
+/// What [`tls_set`] stored, 0 on a new thread.
+pub(crate) fn tls_get(word: Word) -> u32 {
+    let value;
+    // SAFETY: reads four bytes of the thread's own block.
     unsafe {
         asm!(
-            "mov {claim}, qword ptr fs:[{base} + {tls_claim}]",
-            base = in(reg) tls_offset(),
-            claim = out(reg) claim,
-            tls_claim = const TLS_CLAIM,
+            "mov {value:e}, dword ptr fs:[{place}]",
+            place = in(reg) tls_offset().wrapping_add(word as usize),
+            value = out(reg) value,
             options(nostack, preserves_flags, readonly),
         );
     }
-    claim
+    value
 }
 
-/// Stores the state of claiming a ring.
-pub(crate) fn tls_set_claim(claim: usize) {
-    // SAFETY: writes a word of the thread's own block that only `tls_claim` reads.
+/// Stores what the thread remembers.
+pub(crate) fn tls_set(word: Word, value: u32) {
+    // SAFETY: writes four bytes of the thread's own block that only `tls_get` reads.
     unsafe {
         asm!(
-            "mov qword ptr fs:[{base} + {tls_claim}], {claim}",
-            base = in(reg) tls_offset(),
-            claim = in(reg) claim,
-            tls_claim = const TLS_CLAIM,
+            "mov dword ptr fs:[{place}], {value:e}",
+            place = in(reg) tls_offset().wrapping_add(word as usize),
+            value = in(reg) value,
             options(nostack, preserves_flags),
         );
     }

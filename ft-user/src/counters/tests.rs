@@ -133,6 +133,7 @@ fn opened() -> Open {
         page
     };
     let open = Open { page: page.cast_const().cast(), descriptor: None };
+    WERE_ASKED.store(true, Relaxed);
     OWN.set(Own { asked: Counting(1), since: 7, open: [Some(open), None] });
     open
 }

@@ -321,3 +321,18 @@ fn a_write_that_was_passed_over_may_go_on_late() {
         assert_eq!(ring.control.lost.load(Relaxed), 0);
     }
 }
+
+/// A handler has forked between the steps of telling a loss: in the child, whose ring has none, it is none.
+#[test]
+fn a_loss_of_the_parents_is_none_of_the_child() {
+    let test = TestRing::new(Mode::Discard);
+    let ring = test.ring();
+    ring.control.lost_pending.store(5, Relaxed);
+    ring.control.lost.store(3, Relaxed);
+    ring.write(64, 0, &[1], || 7);
+    let count = |index| ring.slot(index).words[2].load(Relaxed);
+    let first = ring.len();
+    assert_eq!(commit::key(ring.slot(first).commit.load(Relaxed)), LOSS_KEY);
+    assert_eq!(count(first), 3);
+    assert_eq!(ring.control.head.load(Relaxed), first + 2);
+}

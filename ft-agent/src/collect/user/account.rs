@@ -24,6 +24,8 @@ enum Step {
     Write(u32, u64, usize),
     /// The owner of a ring ends.
     Exit(u32),
+    /// The owner of a ring leaves the event that tells its losses in the middle.
+    Leave(u32),
     /// A thread without a ring writes so many events.
     Shared(u64),
     Drain,
@@ -35,7 +37,8 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         2 => ring.clone().prop_map(Step::Claim),
         4 => (ring.clone(), 1..6_000u64, 0..9usize).prop_map(|(r, n, w)| Step::Write(r, n, w)),
-        2 => ring.prop_map(Step::Exit),
+        2 => ring.clone().prop_map(Step::Exit),
+        1 => ring.prop_map(Step::Leave),
         1 => (1..100u64).prop_map(Step::Shared),
         3 => Just(Step::Drain),
         1 => Just(Step::Snapshot),
@@ -93,11 +96,17 @@ impl Owner {
             Step::Exit(index) if std::mem::take(&mut self.alive[index as usize]) => {
                 let control = self.source.memory.ring(index).control;
                 let all_read = control.tail.load(Relaxed) == control.head.load(Relaxed)
-                    && control.lost_pending.load(Relaxed) == 0;
+                    && control.told.load(Relaxed) == control.lost.load(Relaxed);
                 let state = if all_read { ring_state::FREE } else { ring_state::EXITED };
                 control.state.store(state, Release);
             }
-            Step::Write(..) | Step::Exit(_) => {}
+            // A handler has left its loss event in the middle, which is told by nobody now.
+            Step::Leave(index) if self.alive[index as usize] => {
+                let control = self.source.memory.ring(index).control;
+                control.loss_begin_tsc.store(u64::MAX, Relaxed);
+                control.lost_pending.store(0, Relaxed);
+            }
+            Step::Write(..) | Step::Leave(_) | Step::Exit(_) => {}
             Step::Shared(count) => {
                 let (control, slots) = self.source.memory.shared();
                 for _ in 0..count {

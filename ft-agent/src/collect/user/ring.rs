@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use ft_user::handover;
-use ft_user::layout::{MAX_EVENT_SLOTS, Mode, ring_state};
+use ft_user::layout::{LOSS_KEY, MAX_EVENT_SLOTS, Mode, RingControl, Slot, commit, ring_state};
 use ft_user::reader::{Reader, Uncommitted};
 use ft_user::ring::Ring;
 
@@ -302,6 +302,7 @@ impl Source {
             left_out += others;
             if drained.slots > 0 {
                 copied += drained.slots;
+                hear_losses(ring.control, &self.scratch);
                 // The owner is asked for after its events were read, and before they are consumed: until then the ring does
                 // not change hands, so no event is taken for another owner's.
                 let thread = owned.update(&mut self.owners, &self.identity, &ring, now_ns, work);
@@ -385,19 +386,42 @@ impl Source {
     ) -> Result<(), WriteError> {
         let Some(Some(owned)) = self.rings.get(index as usize) else { return Ok(()) };
         let control = self.memory.ring(index).control;
-        let count = if over {
-            control.lost_pending.swap(0, Relaxed)
-        } else {
-            control.lost_pending.load(Relaxed)
-        };
+        // Also what the thread was about to tell when it ended, or left that.
+        let (lost, told) = (control.lost.load(Relaxed), control.told.load(Relaxed));
+        if over {
+            control.told.store(lost, Relaxed);
+        }
+        let count = lost.saturating_sub(told);
         if count == 0 {
             return Ok(());
         }
         let now = read_tsc();
-        let begin = control.loss_begin_tsc.load(Relaxed).min(now);
+        let begin = match control.loss_begin_tsc.load(Relaxed) {
+            // It was about to be told.
+            u64::MAX => self.since_tsc,
+            begin => begin.min(now),
+        };
         let loss = self.loss(LossOrigin::Ring, LossReason::RingFull, owned.tid, count);
         self.tell_loss(Loss { from: begin as i64, to: now as i64, ..loss }, sink)
     }
+}
+
+/// Adds up what loss events among these slots tell of. A process may claim more than it has lost.
+fn hear_losses(control: &RingControl, slots: &[u8]) {
+    let (lost, before) = (control.lost.load(Relaxed), control.told.load(Relaxed));
+    // The usual case: nothing is lost that was not told.
+    if lost <= before {
+        return;
+    }
+    let slots = slots.as_chunks::<{ size_of::<Slot>() }>().0;
+    let losses = slots.iter().filter_map(|slot| {
+        let [first, .., count] = [0, 8, 16, 24]
+            .map(|at| u64::from_ne_bytes(slot[at..][..8].try_into().expect("eight bytes")));
+        let is_loss = first & commit::CONTINUATION == 0 && commit::key(first) == LOSS_KEY;
+        is_loss.then_some(count)
+    });
+    let told = losses.fold(before, u64::saturating_add);
+    control.told.store(told.min(lost), Relaxed);
 }
 
 /// Name of the owner of a ring, as it was when it claimed the ring.
