@@ -32,6 +32,7 @@ pub use crate::blame::Blame;
 pub use crate::breakdown::Breakdowns;
 pub use crate::chains::Chains;
 pub use crate::dispatch::Dispatch;
+pub use crate::doubts::Doubts;
 pub use crate::functions::Functions;
 pub use crate::futexes::Futexes;
 pub use crate::gaps::Gaps;
@@ -98,6 +99,7 @@ analyses! {
         wake_pairs: WakePairs,
         blame: Blame,
         sampling: Sampling,
+        doubts: Doubts,
     }
 }
 

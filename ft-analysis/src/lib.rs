@@ -54,6 +54,7 @@ mod blame;
 mod breakdown;
 mod chains;
 mod dispatch;
+mod doubts;
 mod functions;
 mod futexes;
 mod gaps;

@@ -44,6 +44,7 @@ mod chain;
 mod contended;
 mod cpu_counts;
 mod decomposition;
+mod doubts;
 mod fault;
 mod functions;
 mod futex;
@@ -85,6 +86,7 @@ pub use contended::{
 };
 pub use cpu_counts::CpuCount;
 pub use decomposition::{Counts, Decomposition, Part};
+pub use doubts::{Doubt, DoubtCause, MissingRecords};
 pub use fault::{Access, FaultCause, FaultKind, PageFault};
 pub use functions::Function;
 pub use futex::{FutexCall, FutexKind, FutexResult};
@@ -191,6 +193,7 @@ macro_rules! result_tables {
             kernel_lock_waits: KernelLockWait,
             breakdown: Breakdown,
             wake_pairs: WakePair,
+            doubts: Doubt,
             blame: Blame,
             loop_histogram: LoopBin,
             loop_peaks: LoopPeak,

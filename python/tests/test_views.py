@@ -55,6 +55,47 @@ def test_each_table_has_the_rows_and_values_of_its_file(directory: Path) -> None
         assert count(f"SELECT count(*) FROM ({differ})", views) == 0, table
 
 
+def test_what_is_trusted_is_what_no_missing_record_touches(directory: Path) -> None:
+    views = ft.connect(directory)
+    marked = views.sql("SELECT table_name FROM duckdb_columns() WHERE schema_name = 'main' AND column_name = 'mark'")
+    tables = [table for (table,) in marked.fetchall()]
+    assert {"critical_sections", "lock_waits", "dispatch_latency"} <= set(tables)
+    for table in tables:
+        exact = count(f"SELECT count(*) FROM {table} WHERE mark = 'exact'", views)
+        assert count(f"SELECT count(*) FROM trusted.{table}", views) == exact, table
+    # The arguments are columns that the table of doubts has, too.
+    for table in ["critical_sections", "sched_switch", "doubts"]:
+        until = "t.ts" if table == "sched_switch" else "t.ts + t.dur"
+        joined = f"SELECT t.ts FROM {table} t SEMI JOIN doubts d ON d.ts <= {until} AND d.ts + d.dur >= t.ts"
+        expected = count(f"SELECT count(*) FROM ({joined})", views)
+        asked = until.replace("t.", "")
+        assert count(f"SELECT count(*) FROM {table} WHERE doubted(ts, {asked})", views) == expected, table
+
+
+def test_who_had_each_cpu_and_all_of_a_thread_can_be_asked_for(directory: Path) -> None:
+    views = ft.connect(directory)
+    # Between its first and its last switch a CPU is always somebody's.
+    ends = """SELECT cpu, max(ts) - min(ts) AS dur FROM sched_switch GROUP BY cpu HAVING count(*) > 1"""
+    slices = "SELECT cpu, sum(dur)::BIGINT AS dur FROM cpu_slices GROUP BY cpu"
+    assert count(f"SELECT count(*) FROM ({slices} EXCEPT {ends})", views) == 0
+    spread = """SELECT coalesce(max(abs(a.ns - b.ns)), 0)::BIGINT FROM
+        (SELECT cpu, tid, sum(share) * 1e6 AS ns FROM cpu_share(1_000_000) GROUP BY ALL) a
+        JOIN (SELECT cpu, tid, sum(dur) AS ns FROM cpu_slices GROUP BY ALL) b USING (cpu, tid)"""
+    assert count(spread, views) < 1000
+
+    of_thread = {"user_events": "tid = {}", "sched_switch": "{} IN (prev_tid, next_tid)", "scopes": "tid = {}"}
+    for (tid,) in views.sql("SELECT DISTINCT tid FROM threads").fetchall():
+        for table, is_its in of_thread.items():
+            rows = count(f"SELECT count(*) FROM {table} WHERE {is_its.format(tid)}", views)
+            asked = f"FROM everything({tid}, -9e18::BIGINT, 9e18::BIGINT) WHERE kind = '{table}'"
+            assert count(f"SELECT count(*) {asked}", views) == rows, (tid, table)
+    moment = "(SELECT quantile_disc(ts, 0.5) FROM user_events)"
+    near = count(f"SELECT count(*) FROM user_events WHERE abs(ts - {moment}) <= 100_000", views)
+    (at,) = views.sql(f"SELECT {moment}").fetchall()[0]
+    found = f"SELECT count(*) FROM around({at}, 100_000) WHERE kind = 'user_events'"
+    assert count(found, views) == near if at is not None else near == 0
+
+
 def test_each_event_has_its_rows_and_arguments(directory: Path) -> None:
     views, trace = ft.connect(directory), ft.load(directory)
     all_events = 0

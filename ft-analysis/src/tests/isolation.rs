@@ -268,12 +268,28 @@ fn kernel() -> impl Strategy<Value = Event> {
     })
 }
 
+/// Whose a row is.
+#[derive(PartialEq)]
+struct Of(Option<i32>);
+
+impl From<Pid> for Of {
+    fn from(pid: Pid) -> Of {
+        Of(Some(pid.0))
+    }
+}
+
+impl From<Option<i32>> for Of {
+    fn from(pid: Option<i32>) -> Of {
+        Of(pid)
+    }
+}
+
 /// Declares what is compared of each table.
 macro_rules! compared {
     ($($table:ident: $row:ident,)*) => {
         /// Keeps the rows of process 1.
         fn keep_honest(rows: &mut Rows) {
-            $(rows.$table.retain(|r| r.pid == HONEST);)*
+            $(rows.$table.retain(|r| Of::from(r.pid) == Of(Some(HONEST.0)));)*
         }
 
         /// Tables whose rows are not the same, with the first that is not.

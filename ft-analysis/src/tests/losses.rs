@@ -3,6 +3,7 @@
 use super::{check, run};
 use crate::Mark;
 use crate::timeline::run_by_agent;
+use ft_trace::tables::Doubt;
 
 #[test]
 fn scheduler_records_are_lost_during_a_hold() {
@@ -74,6 +75,37 @@ fn a_switch_to_the_holder_was_not_recorded() {
         &["L0 10+50 run20 pre30 by Y10 lower bound", "M0 70+10 run10"],
     );
     assert_eq!(tally.unseen_switches, 1);
+}
+
+/// Each way in which records are found missing: since when, until when, of whom.
+#[test]
+fn what_is_missing_is_told_with_its_place() {
+    let doubts = |timeline: &str| -> Vec<String> {
+        let say = |d: &Doubt| {
+            let (cpu, tid) = (d.cpu, d.tid.map(|t| t as u8 as char));
+            format!("{} {} {}+{} {cpu:?} {tid:?} {}", d.why, d.missing, d.ts, d.dur, d.what)
+        };
+        run(true, timeline).0.doubts.iter().map(say).collect()
+    };
+    let none: [&str; 0] = [];
+    assert_eq!(doubts("0 0 .>a S\n 20 0 a>X R\n 40 0 X>a S"), none);
+    let unseen = doubts("0 0 .>a S\n 20 0 a>X R\n 40 0 a>Y S");
+    assert_eq!(unseen, ["switch switches 20+20 Some(0) Some('X') X"]);
+    let ran = doubts("0 0 .>a S\n 20 0 a>X R\n 100 acquire a M");
+    assert_eq!(ran, ["ran switches 20+80 None Some('a') a"]);
+    let unwoken = doubts("0 0 .>a S\n 20 0 a>X S\n 60 0 X>a S");
+    assert_eq!(unwoken, ["wakeup switches 20+40 None Some('a') a"]);
+    let moved = doubts("0 0 a>X S\n 10 wake X a 0\n 35 1 Y>a S");
+    assert_eq!(moved, ["wakeup switches 0+35 None Some('a') a"]);
+    let lost = doubts("0 0 .>a S\n 10 lose sched 5\n 20 lose irq 5\n 30 lose ring 5 a");
+    assert_eq!(
+        lost,
+        [
+            "loss switches 10+5 None None sched_switch",
+            "loss interrupts 20+5 None None softirq_exit",
+            "loss events 30+5 None Some('a') full",
+        ]
+    );
 }
 
 #[test]

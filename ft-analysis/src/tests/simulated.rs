@@ -8,6 +8,8 @@ use std::collections::HashMap;
 use std::fmt::Write;
 
 use super::{Rows, run};
+use ft_trace::Mark;
+use ft_trace::tables::{Doubt, DoubtCause};
 
 const THREADS: [&str; 5] = ["a", "b", "c", "d", "e"];
 const LOCKS: [&str; 3] = ["K", "L", "M"];
@@ -233,4 +235,42 @@ fn what_is_told_fits_what_happened() {
         preemptions += rows.lock_preemptions.len();
     }
     assert!(waits > 1000 && chains > 50 && preemptions > 1000, "{waits} {chains} {preemptions}");
+}
+
+/// Without records that are missing nothing is in doubt; and what is marked overlaps one of the doubts, from when on each CPU was seen.
+#[test]
+fn what_is_marked_overlaps_a_doubt() {
+    let (mut marked, mut doubts) = (0, 0);
+    for seed in 1..=200 {
+        let (text, _) = Machine::new(seed).run();
+        // The machine moves threads without a record of it.
+        let moved = |d: &Doubt| d.why == DoubtCause::Wakeup;
+        assert!(run(true, &text).0.doubts.iter().all(moved), "seed {seed}");
+        let mut random = crate::timeline::random(seed);
+        let is_own = |line: &str| ["acquire", "release", "wait"].iter().any(|w| line.contains(w));
+        let damaged: Vec<&str> =
+            text.lines().filter(|line| is_own(line) || random(30) > 0).collect();
+        let switches = damaged.iter().filter(|line| line.contains('>'));
+        let mut begins = switches.map(|line| line.split(' ').collect::<Vec<_>>());
+        let first = begins.clone().next().expect("a switch")[1];
+        let other = begins.find(|words| words[1] != first).expect("two CPUs");
+        let seen: i64 = other[0].parse().expect("a time");
+
+        let (rows, _) = run(true, &damaged.join("\n"));
+        let holds = rows.critical_sections.iter().map(|r| (r.ts.0, r.dur, r.mark));
+        let wakes = rows.dispatch_latency.iter().map(|r| (r.ts.0, r.dur, r.mark));
+        let preempted = rows.lock_preemptions.iter().map(|r| (r.ts.0, r.dur, r.mark));
+        for (ts, dur, _) in holds
+            .chain(wakes)
+            .chain(preempted)
+            .filter(|(ts, _, mark)| *ts >= seen && *mark == Mark::LowerBound)
+        {
+            let over = |d: &Doubt| d.ts.0 <= ts + dur && d.ts.0 + d.dur >= ts;
+            assert!(rows.doubts.iter().any(over), "seed {seed}: {ts}+{dur}");
+            marked += 1;
+        }
+        assert!(rows.doubts.iter().all(|d| d.dur >= 0 && d.pid.is_some()), "{:?}", rows.doubts);
+        doubts += rows.doubts.len();
+    }
+    assert!(marked > 500 && doubts > 500, "{marked} {doubts}");
 }

@@ -7,7 +7,7 @@ use super::{
 use crate::agreement::Missed;
 use ft_trace::event::{LeanChain, LeanContention, LeanFutex, LeanProbe, LeanSample, LeanUserEvent};
 use ft_trace::ids::{Cpu, ThreadKey};
-use ft_trace::tables::{Irq, Throttle};
+use ft_trace::tables::{Doubt, Irq, Throttle};
 
 /// Why what a thread holds, waits for and polls is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +44,8 @@ pub enum Change<'a> {
         /// The thread, as it was.
         thread: &'a Thread,
     },
+    /// Records of some time are missing, which is over by now, or begins now.
+    Missing(&'a Doubt),
     /// The call chain of a thread was taken: off the CPU since now, or upon waking another one.
     Chain {
         /// The thread.

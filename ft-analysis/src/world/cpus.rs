@@ -65,6 +65,10 @@ impl Count for Shares {
 pub(crate) struct Unseen {
     /// Who was given the CPU last.
     pub(crate) last: ThreadKey,
+    /// Its name.
+    pub(crate) comm: Name,
+    /// The last record that shows it there.
+    pub(crate) since: i64,
     /// Threads that waited for the CPU and left its queue after the last record that shows `last` there, and when.
     pub(crate) doubtful: Vec<(ThreadKey, i64)>,
 }
@@ -147,8 +151,9 @@ impl Queue {
         self.count(self.seen.min(t));
         let occupant = self.take_occupant()?;
         self.count(t);
+        let (last, comm) = (occupant.thread, occupant.comm.clone());
         let doubtful = std::mem::take(&mut self.left);
-        Some((Unseen { last: occupant.thread, doubtful }, occupant))
+        Some((Unseen { last, comm, since: self.seen.min(t), doubtful }, occupant))
     }
 }
 

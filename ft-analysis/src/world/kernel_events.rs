@@ -12,8 +12,8 @@ use crate::analysis::{Analysis, Audience};
 use ft_trace::event::{LeanChain, LeanFault, LeanProbe, LeanSample, LeanSyscall};
 use ft_trace::ids::{Cpu, Pid, ThreadKey, Tid};
 use ft_trace::tables::{
-    ChainKind, Irq, LossRow, SchedMigrate, SchedSwitch, SchedWaking, Sleep, TaskEvent, TaskKind,
-    TaskState, Throttle,
+    ChainKind, DoubtCause, Irq, LossRow, SchedMigrate, SchedSwitch, SchedWaking, Sleep, TaskEvent,
+    TaskKind, TaskState, Throttle,
 };
 
 impl World {
@@ -47,6 +47,7 @@ impl World {
     fn unseen_switch<A: Analysis>(&mut self, cpu: Cpu, unseen: Unseen, to: &mut Audience<'_, A>) {
         let ts = self.now;
         self.tally.unseen_switches += 1;
+        to.tell(self, Change::Missing(&self.doubt_of_switch(cpu, &unseen)));
         for (key, left) in unseen.doubtful {
             self.tally.doubtful_shares += 1;
             if let Some(thread) = self.threads.get_mut(key) {
@@ -134,14 +135,22 @@ impl World {
             thread.comm = e.next_comm.clone();
         }
         let after = thread.account.state();
-        if after == State::Blocked {
-            // Nobody comes without having been woken: that is missing, and so is since when it could run.
+        // Nobody comes without having been woken: that is missing, and so is since when it could run.
+        let unwoken = after == State::Blocked;
+        if unwoken {
             thread.unseen = ts;
         }
-        if thread.waits_on.is_some_and(|cpu| cpu != e.cpu) {
-            // It was moved, and since when it waited for this CPU is not recorded.
+        // It was moved, and since when it waited for this CPU is not recorded.
+        let moved = thread.waits_on.is_some_and(|cpu| cpu != e.cpu);
+        if moved {
             thread.unsure = ts - 1;
         }
+        if unwoken || moved {
+            let thread = &self.threads[slot];
+            let doubt = self.doubt_of_thread(thread, DoubtCause::Wakeup, thread.left);
+            to.tell(self, Change::Missing(&doubt));
+        }
+        let thread = &mut self.threads[slot];
         let shares = thread.leave_queue(&mut self.cpus, ts, &mut self.log);
         if !self.cpus.is_agents(e.next()) {
             self.cpus.share(e.cpu);
@@ -228,7 +237,11 @@ impl World {
             if state == State::Woken {
                 // Up to here it slept, and had been taken for one that can run.
                 thread.unseen = ts - 1;
+                let thread = &self.threads[slot];
+                let doubt = self.doubt_of_thread(thread, DoubtCause::Wakeup, thread.runnable.0);
+                to.tell(self, Change::Missing(&doubt));
             }
+            let thread = &mut self.threads[slot];
             thread.account.enter(State::Woken, ts);
             thread.runnable = (ts, true);
             thread.leave_queue(&mut self.cpus, ts, &mut self.log);
@@ -404,6 +417,9 @@ impl World {
             self.settle(to);
         }
         let hides = self.losses.add(e);
+        if let Some(doubt) = self.doubt_of_loss(e, hides) {
+            to.tell(self, Change::Missing(&doubt));
+        }
         if hides.scheduling() {
             self.cpus.lose(self.now, end);
         }

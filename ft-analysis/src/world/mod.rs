@@ -11,6 +11,7 @@ mod context;
 mod counted;
 mod cpus;
 mod culprit;
+mod doubts;
 mod held;
 mod history;
 mod interrupts;

@@ -11,7 +11,7 @@ use super::threads::{Slot, Thread};
 use super::{Change, World};
 use crate::analysis::{Analysis, Audience};
 use ft_trace::event::LeanUserEvent;
-use ft_trace::tables::SiteKind;
+use ft_trace::tables::{DoubtCause, SiteKind};
 
 impl World {
     pub(super) fn user<A: Analysis>(&mut self, e: &LeanUserEvent, to: &mut Audience<'_, A>) {
@@ -169,6 +169,10 @@ impl World {
         if off_cpu && ts.saturating_sub(thread.left) > self.context.clock_bound_ns {
             // The switch to it is missing.
             to.tell(self, Change::Unseen { thread });
+            to.tell(
+                self,
+                Change::Missing(&self.doubt_of_thread(thread, DoubtCause::Ran, thread.left)),
+            );
             let thread = &mut self.threads[slot];
             thread.account.forget();
             let shares = thread.leave_queue(&mut self.cpus, ts, &mut self.log);

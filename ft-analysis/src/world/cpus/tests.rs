@@ -63,7 +63,10 @@ fn the_occupant_is_blamed_until_it_was_seen_last() {
     let told = cpus.leave(eight, Cpu(0), 30);
     check(&told, &[(1, 20)]);
     let unseen = cpus.unseen(Cpu(0), 40, other(2)).unwrap();
-    assert_eq!(unseen, Unseen { last: other(1), doubtful: vec![(eight, 30)] });
+    assert_eq!(
+        unseen,
+        Unseen { last: other(1), comm: "a".into(), since: 12, doubtful: vec![(eight, 30)] }
+    );
     cpus.switch(Cpu(0), 40, other(3), &"c".into(), 120);
     let shares = cpus.leave(ME, Cpu(0), 50);
     check(&shares, &[(1, 7), (3, 10)]);
@@ -78,7 +81,7 @@ fn a_share_that_a_later_record_bears_out_is_not_in_doubt() {
     assert!(cpus.leave(ME, Cpu(0), 30).is_exact());
     cpus.shown(Cpu(0), 35, Tid(1));
     let unseen = cpus.elsewhere(Cpu(0), 40, other(1)).unwrap();
-    assert_eq!(unseen, Unseen { last: other(1), doubtful: vec![] });
+    assert_eq!(unseen, Unseen { last: other(1), comm: "a".into(), since: 35, doubtful: vec![] });
     assert_eq!(cpus.elsewhere(Cpu(0), 40, other(1)), None);
 }
 

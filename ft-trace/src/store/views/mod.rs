@@ -5,7 +5,10 @@
 //! - Each name of an event is a view in the schema `event`, with its arguments as columns of their own (`events.rs`).
 //! - Each table of recorded events is a view in the schema `with_task`, too: there the async task in whose poll it was then
 //!   stands beside each thread (`in_task.rs`).
+//! - Each table of results that marks its rows is a view in the schema `trusted`, too: of the rows that no missing record touches.
+//! - `doubted(since, until)` says whether records of a time are missing.
 //! - A table of results that is not there yet is a view that says so when it is read.
+//! - Who had each CPU, and all that is known of a time or a thread, can be asked for (`asked.rs`).
 //! - Times of the trace become those of the day and back: `wall`, `mono`, `rel`.
 //! - A trace of which a part is not what was written is refused (`whole.rs`).
 //! - What was recorded is refused in one sentence if its columns are others: the trace is damaged, or somebody has made it to do harm.
@@ -14,6 +17,7 @@
 //! from wherever it is read, by the words with which it knows itself: in the working directory, where the trace was when it
 //! was written, or where the variable `trace` says. Names are whatever programs say: see `sql.rs`.
 
+mod asked;
 mod events;
 mod in_task;
 mod sql;
@@ -103,6 +107,9 @@ fn text(
             missing(&table, &mut out);
         }
     }
+    trusted(&is_there, &mut out);
+    let tables = catalogue::tables();
+    asked::write(tables.iter().filter(|table| is_there(table.name)), &mut out);
     out.push_str("\nCREATE SCHEMA IF NOT EXISTS event;\n");
     events::write(sites, &mut out);
     out
@@ -126,6 +133,9 @@ fn head(place: Option<&str>, meta: &Meta) -> String {
 --     D SELECT * FROM critical_sections;          a table of TABLES.md, with names beside its numbers
 --     D SELECT * FROM event.\"CATEGORY.NAME\";      an event, with its arguments as columns
 --     D SELECT * FROM with_task.sched_waking;     what was recorded, with the async task of each thread
+--     D SELECT * FROM trusted.critical_sections;   what no missing record touches; the table `doubts` says what is missing
+--     D FROM everything(TID, TS, TS + 1_000_000);  all of a thread in a millisecond; around(TS, NS): all of all threads
+--     D FROM cpu_slices;                           who had each CPU; cpu_share(1_000_000): how much of each millisecond
 --     D SELECT wall(ts), * FROM sched_switch;     the time of day (UTC); rel(ts): ns since the start, as `ft-agent events` counts
 --     D FROM sched_switch WHERE ts BETWEEN mono('2026-11-28 14:00:00.5') AND mono('2026-11-28 14:00:01');    from the time of day
 --
@@ -264,6 +274,31 @@ fn view(table: &Table, out: &mut String) {
         "\nCREATE OR REPLACE VIEW {name} AS\nSELECT t.*{replaced}{names}\n\
          FROM part_rows('{name}') AS t{joins};\nCOMMENT ON VIEW {name} IS {about};"
     );
+}
+
+/// What no missing record touches, of the tables that say so; and whether records of a time are missing.
+fn trusted(is_there: impl Fn(&str) -> bool, out: &mut String) {
+    out.push_str("\nCREATE SCHEMA IF NOT EXISTS trusted;\n");
+    let marked = |table: &Table| table.columns.iter().any(|column| column.name == "mark");
+    for table in
+        catalogue::tables().into_iter().filter(|table| is_there(table.name) && marked(table))
+    {
+        let name = table.name;
+        // Without its schema the name would be the view's own.
+        let _ = writeln!(
+            out,
+            "CREATE OR REPLACE VIEW trusted.{name} AS FROM main.{name} WHERE mark = 'exact';"
+        );
+    }
+    if is_there("doubts") {
+        out.push_str(
+            "-- With names of its own: the arguments may be columns that a table of doubts has, too.
+CREATE OR REPLACE TABLE known.doubt AS SELECT ts AS begins, ts + dur AS ends FROM part_rows('doubts');
+CREATE OR REPLACE MACRO doubted(since, until) AS EXISTS
+(SELECT 1 FROM known.doubt WHERE known.doubt.begins <= until AND known.doubt.ends >= since);
+",
+        );
+    }
 }
 
 /// A table that is not there: reading it is an error with the remedy, and not an empty table.
