@@ -66,6 +66,9 @@ pub struct Head {
     /// What the recorded processes have started could not register.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unreachable: bool,
+    /// A preload library was to reach all programs, and only the kernel's records would tell which it has not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unreached_unknown: bool,
     /// Processes that could not register.
     #[serde(skip_serializing_if = "is_none")]
     pub refused: u64,
@@ -146,6 +149,7 @@ impl Head {
             lost_kernel_records: tally.lost_kernel_records,
             missing_switches: tally.unseen_switches + tally.ran_unseen,
             unreachable: meta.start.unreachable.is_some(),
+            unreached_unknown: meta.start.preload && meta.start.kernel_groups.is_empty(),
             refused: refused(&meta.warnings),
             samples: tally.samples,
             recording: Recording::read(input),

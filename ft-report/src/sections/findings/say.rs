@@ -446,5 +446,11 @@ fn missing(report: &FindingsReport) -> Option<Text> {
     let refused = head.refused;
     let refused = (refused > 0)
         .then(|| text!("events of {} that could not register are missing", Of(refused, "process")));
-    Text::join([switches, samples, children, refused].into_iter().flatten(), ", and ")
+    let unreached = head.unreached_unknown.then(|| {
+        text!(
+            "complete of what --preload reached; without the kernel, what it did not is not known"
+        )
+    });
+    let missing = [switches, samples, children, refused, unreached];
+    Text::join(missing.into_iter().flatten(), ", and ")
 }

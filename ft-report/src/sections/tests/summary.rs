@@ -31,6 +31,7 @@ fn the_summary_of_a_small_trace() {
         lost_kernel_records: 3,
         missing_switches: 0,
         unreachable: false,
+        unreached_unknown: false,
         refused: 0,
         samples: Samples::default(),
         readers: Some(Readers { user: 7, group: false, all: false }),
