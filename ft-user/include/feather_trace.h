@@ -22,8 +22,8 @@
  * texts are cut to what is left, and marked. An argument's name in the trace is its expression.
  *
  * Placeholders of a format are those of Rust: {} is the next argument, {0} the first one, {id} the one of this
- * expression, {id:#x} the same in hexadecimal digits. In C++ one that does not fit does not compile; in C, it does, and a
- * warning of the trace says so.
+ * expression, {id:#x} the same in hexadecimal digits. In C++ one that does not fit does not compile, nor does in C with gcc one
+ * of an argument that is not there ({}, {6}); of all others in C a warning of the trace says so.
  *
  * FT_BEGIN(name, format, arguments...) and FT_END(name) tell the begin and the end of a piece of work on
  * one thread, or in one task.
@@ -492,6 +492,38 @@ void ft_no_category(void) __attribute__((error("the name of an event is \"catego
 #ifndef FT_CHECK_NAME
 #define FT_CHECK_NAME(name)
 #endif
+/*
+ * gcc also sees through searches of a literal, so there a format that asks for an argument that is not there does not compile. Formats with
+ * braces of their own are left to the trace. After `n` pairs of braces the next one must be one of those that are appended.
+ */
+#if defined(__GNUC__) && !defined(__clang__)
+void ft_no_argument(void)
+    __attribute__((error("a format refers to an argument that the event does not have")));
+#define FT_SEVEN "{}{}{}{}{}{}{}"
+#define FT_BEHIND(text) (__builtin_strstr(text, "{}") + 2)
+#define FT_BEHIND_0(text) FT_BEHIND(text)
+#define FT_BEHIND_1(text) FT_BEHIND(FT_BEHIND_0(text))
+#define FT_BEHIND_2(text) FT_BEHIND(FT_BEHIND_1(text))
+#define FT_BEHIND_3(text) FT_BEHIND(FT_BEHIND_2(text))
+#define FT_BEHIND_4(text) FT_BEHIND(FT_BEHIND_3(text))
+#define FT_BEHIND_5(text) FT_BEHIND(FT_BEHIND_4(text))
+#define FT_BEHIND_6(text) FT_BEHIND(FT_BEHIND_5(text))
+#define FT_ASKS(n, text) || __builtin_strstr(text, "{" #n "}") || __builtin_strstr(text, "{" #n ":")
+#define FT_FROM_6(text) FT_ASKS(6, text) FT_ASKS(7, text) FT_ASKS(8, text) FT_ASKS(9, text)
+#define FT_FROM_5(text) FT_ASKS(5, text) FT_FROM_6(text)
+#define FT_FROM_4(text) FT_ASKS(4, text) FT_FROM_5(text)
+#define FT_FROM_3(text) FT_ASKS(3, text) FT_FROM_4(text)
+#define FT_FROM_2(text) FT_ASKS(2, text) FT_FROM_3(text)
+#define FT_FROM_1(text) FT_ASKS(1, text) FT_FROM_2(text)
+#define FT_FROM_0(text) FT_ASKS(0, text) FT_FROM_1(text)
+#define FT_CHECK_FORMAT(n, format)                                                                    \
+    if (!__builtin_strstr("" format, "{{")                                                            \
+        && (__builtin_strlen(FT_BEHIND_##n("" format FT_SEVEN)) >= sizeof(FT_SEVEN) - 1               \
+            FT_FROM_##n("" format)))                                                                  \
+        ft_no_argument();
+#else
+#define FT_CHECK_FORMAT(n, format)
+#endif
 #define FT_IF_TEXT(n, ...) if (0 FT_EACH_##n(FT_OR_TEXT, __VA_ARGS__))
 
 #endif
@@ -735,6 +767,7 @@ on:
     do {                                                                                              \
         FT_DESCRIBE(n, kind, __VA_ARGS__)                                                             \
         FT_CHECK_NAME(FT_NAME(__VA_ARGS__))                                                           \
+        FT_CHECK_FORMAT(n, FT_FORMAT(__VA_ARGS__))                                                    \
         __asm__ goto(FT_TRIGGER : : "i"(&FT_META) : "cc" : ft_on_##id);                               \
         break;                                                                                        \
     ft_on_##id: FT_COLD;                                                                              \

@@ -127,6 +127,61 @@ fn the_header_compiles_without_warnings_in_every_standard() {
     }
 }
 
+/// gcc refuses, at any level, a format of C that asks for an argument that the event does not have, and no other.
+#[test]
+fn a_format_of_what_is_not_there_does_not_compile() {
+    let source = Path::new(env!("CARGO_TARGET_TMPDIR")).join("formats.c");
+    let refusal = |compiler: &str, level: &str, event: &str| {
+        let program = format!(
+            "#include <feather_trace.h>\nvoid f(int a, int b);\nvoid f(int a, int b) {{ {event}; (void)b; (void)a; }}\n"
+        );
+        std::fs::write(&source, program).expect("a file");
+        let mut command = Command::new(compiler);
+        command.args([
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-pedantic",
+            level,
+            "-Iinclude",
+            "-c",
+            "-o",
+            "/dev/null",
+        ]);
+        let output = command.arg(&source).current_dir(c::SOURCES).output().expect("a compiler");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.success(), said.is_empty(), "{event}: {said}");
+        said
+    };
+    for compiler in compilers(&["gcc"]) {
+        for level in ["-O0", "-O1", "-O2", "-Os", "-Og"] {
+            for fits in [
+                r#"FT_EVENT("c.f", "{} {}", a, b)"#,
+                r#"FT_EVENT("c.f", "{b} {b:>4} {} {1}", a, b)"#,
+                r#"FT_EVENT("c.f", "{} {} {} {} {} {5}", a, b, a, b, a, b)"#,
+                r#"FT_EVENT("c.f", "{{}} {{9}}")"#,
+                r#"FT_EVENT("c.f", "")"#,
+                r#"FT_EVENT("c.f")"#,
+            ] {
+                assert_eq!(refusal(compiler, level, fits), "", "{level} {fits}");
+            }
+            for lacks in [
+                r#"FT_EVENT("c.f", "{}")"#,
+                r#"FT_EVENT("c.f", "{} {}", a)"#,
+                r#"FT_EVENT("c.f", "{1}", a)"#,
+                r#"FT_EVENT("c.f", "{2:#x}", a, b)"#,
+                r#"FT_EVENT("c.f", "{} {} {} {} {} {} {}", a, b, a, b, a, b)"#,
+            ] {
+                let said = refusal(compiler, level, lacks);
+                assert!(
+                    said.contains("refers to an argument that the event does not have"),
+                    "{level} {lacks}: {said}"
+                );
+            }
+        }
+    }
+}
+
 fn named(names: &[(ArgType, &str)]) -> Args {
     names.iter().map(|&(ty, name)| (ty, name.to_owned())).collect()
 }
