@@ -392,4 +392,14 @@ pub(super) fn tables(dir: &Path, meta: &mut Meta, count: i32) {
         wall_ns: 100,
         mark: Mark::Censored,
     });
+    table(dir, meta, count, |i| Doubt {
+        ts: time(i),
+        dur: 100,
+        why: DoubtCause::Switch,
+        missing: MissingRecords::Switches,
+        cpu: some(i),
+        pid: some(i),
+        tid: some(i),
+        what: "worker".into(),
+    });
 }
