@@ -93,8 +93,13 @@ pub(crate) fn claim_ring() -> Option<&'static RingControl> {
     // SAFETY: the key holds null or a ring that was claimed; rings stay mapped.
     let before = unsafe { before.cast::<RingControl>().cast_const().as_ref() };
     arch::tls_set(Word::Tid, tid());
-    if let Some(ring) = before.filter(|ring| ring.tid.load(Relaxed) == tid()) {
+    let before = before.filter(|ring| ring.tid.load(Relaxed) == tid());
+    if let Some(ring) = thread::ring().or(before) {
         return Some(ring);
+    }
+    if key >= KEYS_AT_HAND {
+        // Nobody else gives these back, and a new one would be mapped for each thread.
+        give_back_of_gone(&memfd);
     }
     let find = || (0..memfd.config().rings).find_map(|number| claim(&memfd, number));
     let Some(ring) = tsc::ask().then(find).flatten() else {
@@ -166,7 +171,7 @@ fn give_back_of_gone(memfd: &Memfd) {
             unsafe { kernel::call(libc::SYS_tgkill, [kernel::getpid() as usize, tid as usize, 0]) };
         asked == Err(libc::ESRCH)
     };
-    let rings = memfd.config().rings;
+    let rings = handover::used(&memfd.header().rings_used).min(memfd.config().rings);
     for _ in 0..rings.min(RINGS_LOOKED_AT) {
         if let Some(ring) = mapped::at(NEXT.fetch_add(1, Relaxed) % rings) {
             handover::give_back_for(ring, is_gone);
@@ -227,7 +232,13 @@ pub(crate) fn own() -> Option<&'static RingControl> {
         // Or of a thread that had this stack before, and ended without a word.
         ring.filter(|ring| ring.tid.load(Relaxed) == arch::tls_get(Word::Tid))
     };
-    thread::ring().or_else(of_key)
+    // One whose key is a late one.
+    let by_number = || {
+        let (memfd, tid) = (process::made()?, arch::tls_get(Word::Tid));
+        let mut rings = (0..handover::used(&memfd.header().rings_used)).filter_map(mapped::at);
+        rings.find(|ring| tid != 0 && handover::is_owned_by(ring, tid))
+    };
+    thread::ring().or_else(of_key).or_else(by_number)
 }
 
 /// In a forked child: this thread is another one.

@@ -43,6 +43,11 @@ pub(crate) fn give_back(ring: &RingControl) {
     ring.state.store(state, Release);
 }
 
+/// A thread with this number owns the ring.
+pub(crate) fn is_owned_by(ring: &RingControl, tid: u32) -> bool {
+    ring.state.load(Acquire) == ring_state::LIVE && ring.tid.load(Relaxed) == tid // SYNC: ring-live
+}
+
 /// Gives back the ring of a thread that has ended without doing so, if `is_gone` says of its number that it has. Whether it did.
 ///
 /// One thread of a process at a time may call this.

@@ -88,7 +88,7 @@
 //! - A thread's first event, and one that its ring has no room for, takes some 4 KB of the thread's stack, 6 where it is
 //!   unoptimised: a signal stack (`sigaltstack`) of the least size has no room for that. The first one calls getpid, gettid, prctl, mmap,
 //!   mremap and rt_sigprocmask, and a forked child memfd_create, prlimit64, ftruncate, fcntl, fstat, munmap,
-//!   faccessat, socket, connect, sendmsg and close: a seccomp filter must not answer these by killing. [`thread_init`] does what the
+//!   madvise, faccessat, socket, connect, sendmsg and close: a seccomp filter must not answer these by killing. [`thread_init`] does what the
 //!   first event does ahead of time. When an agent was killed, a thread that loses events for it asks by prctl whether a seccomp filter is
 //!   in force, and only if there is none, opens and writes /proc/self/mem to switch sites off: with a filter they stay on until the
 //!   next recording ends, or the program switches them off.

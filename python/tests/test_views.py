@@ -80,7 +80,7 @@ def test_who_had_each_cpu_and_all_of_a_thread_can_be_asked_for(directory: Path) 
     assert count(f"SELECT count(*) FROM ({slices} EXCEPT {ends})", views) == 0
     spread = """SELECT coalesce(max(abs(a.ns - b.ns)), 0)::BIGINT FROM
         (SELECT cpu, tid, sum(share) * 1e6 AS ns FROM cpu_share(1_000_000) GROUP BY ALL) a
-        JOIN (SELECT cpu, tid, sum(dur) AS ns FROM cpu_slices GROUP BY ALL) b USING (cpu, tid)"""
+        JOIN (SELECT cpu, tid, sum(dur) AS ns FROM cpu_slices WHERE seen GROUP BY ALL) b USING (cpu, tid)"""
     assert count(spread, views) < 1000
 
     of_thread = {"user_events": "tid = {}", "sched_switch": "{} IN (prev_tid, next_tid)", "scopes": "tid = {}"}
@@ -89,6 +89,12 @@ def test_who_had_each_cpu_and_all_of_a_thread_can_be_asked_for(directory: Path) 
             rows = count(f"SELECT count(*) FROM {table} WHERE {is_its.format(tid)}", views)
             asked = f"FROM everything({tid}, -9e18::BIGINT, 9e18::BIGINT) WHERE kind = '{table}'"
             assert count(f"SELECT count(*) {asked}", views) == rows, (tid, table)
+    # What is missing of all, or of all threads of its process, is missing of a thread.
+    for tid, pid in views.sql("SELECT tid, max(pid) FROM threads GROUP BY tid").fetchall():
+        is_its = f"coalesce(tid, {tid}) = {tid} AND coalesce(pid, {pid}) = {pid}"
+        rows = count(f"SELECT count(*) FROM doubts WHERE {is_its}", views)
+        asked = f"FROM everything({tid}, -9e18::BIGINT, 9e18::BIGINT) WHERE kind = 'doubts'"
+        assert count(f"SELECT count(*) {asked}", views) >= rows, tid
     moment = "(SELECT quantile_disc(ts, 0.5) FROM user_events)"
     near = count(f"SELECT count(*) FROM user_events WHERE abs(ts - {moment}) <= 100_000", views)
     (at,) = views.sql(f"SELECT {moment}").fetchall()[0]

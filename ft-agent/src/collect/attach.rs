@@ -18,8 +18,7 @@ use std::sync::atomic::AtomicU32;
 use ft_user::layout::{DIR_BYTES, Header, PAGE, SEALS, SharedControl, SharedSlot, Slot};
 use ft_user::ring::Ring;
 use rustix::fs::{
-    FlockOperation, Mode, OFlags, SeekFrom, fcntl_get_seals, fcntl_getfl, flock, fstatfs, open,
-    seek,
+    FlockOperation, Mode, OFlags, fcntl_get_seals, fcntl_getfl, flock, fstatfs, open,
 };
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
@@ -226,16 +225,15 @@ impl Memory {
         bytes / size_of::<Slot>() as u64
     }
 
-    /// Slots of ring `index` from reservation `from` on where nothing was written, up to the end of the ring.
+    /// Slots of ring `index` from reservation `from` on where nothing was written, up to the end of the ring and some thousands at most.
     pub fn unbacked_slots(&self, index: u32, from: u64) -> u64 {
         let (at, end) = self.slot_range(index, from);
-        let page = at as u64 / PAGE * PAGE;
-        let written = match seek(&self.map.file, SeekFrom::Data(page)) {
-            Ok(data) => data.clamp(at as u64, end as u64),
-            // Nothing behind it.
-            Err(_) => end as u64,
-        };
-        (written - at as u64) / size_of::<Slot>() as u64
+        let page = PAGE as usize;
+        let first = at / page * page;
+        let pages = self.present(first, end).zip((first..end).step_by(page));
+        let holes = pages.take_while(|&(is_there, page)| !is_there && !self.is_written(page));
+        let written = (first + holes.count() * page).clamp(at, end);
+        (written - at) as u64 / size_of::<Slot>() as u64
     }
 
     /// Slots of the shared ring from `position` on that can be read, as [`Memory::backed_slots`].
@@ -290,24 +288,33 @@ impl Memory {
             return 0;
         }
         let page = PAGE as usize;
-        let mut present = [0u8; BACKED_PAGES];
         let first = at / page * page;
+        let mut there = self.present(first, end).take_while(|is_there| *is_there).count();
+        let next = first + there * page;
+        if there < BACKED_PAGES && next < end && self.is_written(next) {
+            there += 1;
+        }
+        ((first + there * page).min(end).saturating_sub(at)) as u64
+    }
+
+    /// Of the pages from offset `first` up to `end` and [`BACKED_PAGES`] at most, which are in memory.
+    fn present(&self, first: usize, end: usize) -> impl Iterator<Item = bool> + use<> {
+        let page = PAGE as usize;
         let pages = (end.div_ceil(page) - first / page).min(BACKED_PAGES);
+        let mut present = [0u8; BACKED_PAGES];
         // SAFETY: the range lies in the map, on pages of it, and `present` has a byte for each page.
         let asked = unsafe {
             libc::mincore(self.base.as_ptr().add(first).cast(), pages * page, present.as_mut_ptr())
         };
-        if asked != 0 {
-            // It says nothing about what was written.
-            return (end - at) as u64;
-        }
-        let mut there = present[..pages].iter().take_while(|&&byte| byte & 1 != 0).count();
-        // A page that was swapped out is not present, and yet written (mincore(2), lseek(2)).
-        let next = (first + there * page) as u64;
-        if there < pages && seek(&self.map.file, SeekFrom::Data(next)) == Ok(next) {
-            there += 1;
-        }
-        ((first + there * page).min(end).saturating_sub(at)) as u64
+        present.into_iter().take(pages).map(move |byte| asked == 0 && byte & 1 != 0)
+    }
+
+    /// Something was written to the page at an offset. One that was swapped out is not present, and yet written (mincore(2)). `SEEK_DATA`
+    /// would say so as well, but waits for the lock of the inode, which a process can hold for as long as it likes: a write to it from a
+    /// page of a file that nobody delivers. Reading memory takes no such lock (`shmem_file_read_iter`, mm/shmem.c).
+    fn is_written(&self, page: usize) -> bool {
+        let mut bytes = [0; PAGE as usize];
+        self.read(page, &mut bytes).is_ok() && bytes.iter().any(|byte| *byte != 0)
     }
 
     /// Writes to every page of a ring, as its process may.
@@ -336,7 +343,6 @@ impl Memory {
     }
 }
 
-/// Whether this is sealed memory of plain pages, open for reading and writing. Opens nothing.
 /// Whether this is a sealed memfd of plain memory that can be written to. Asks no file system of a program.
 ///
 /// # Errors

@@ -23,10 +23,10 @@ use super::numbers::Numbers;
 /// What `/proc` shows for a descriptor of the memfd.
 pub(super) const MEMFD_LINK: &str = "/memfd:feather-trace (deleted)";
 
-/// Longest text that is taken from `/proc`, bytes.
+/// Longest text that is taken from `/proc`, bytes: `status` of a process in 65,536 groups has half of it.
 ///
 /// Limit: as `MAX_REPLY_BYTES` of `socket.rs`.
-const MAX_TEXT: usize = 4096;
+const MAX_TEXT: usize = 1 << 20;
 
 /// A process that runs, held so that its number cannot be reused unseen.
 #[derive(Debug)]

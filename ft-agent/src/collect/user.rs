@@ -84,6 +84,8 @@ pub struct Source {
     identity: Identity,
     memory: Memory,
     rings: Vec<Option<Owned>>,
+    /// Of each ring, events that were lost before the recording.
+    lost_before: Vec<u64>,
     /// The ring with which the next round begins.
     next_ring: u32,
     owners: Owners,
@@ -161,6 +163,7 @@ impl Source {
         let mut source = Source {
             number,
             rings: Vec::new(),
+            lost_before: Vec::new(),
             next_ring: 0,
             owners: Owners::new(seen),
             losses: LostEvents::since(identity.start_time),
@@ -370,6 +373,12 @@ impl Source {
             let ring = self.memory.ring(index);
             let head = ring.control.head.load(Acquire);
             ring.control.tail.store(head, Release); // SYNC: consumed
+            let lost = ring.control.lost.load(Relaxed);
+            self.lost_before.resize(index as usize + 1, 0);
+            self.lost_before[index as usize] = lost;
+            // Events that told of losses are among the old.
+            let pending = ring.control.lost_pending.load(Relaxed);
+            ring.control.told.store(lost.saturating_sub(pending), Relaxed);
         }
         let (control, slots) = self.memory.shared();
         let position = std::mem::take(&mut self.shared_position);

@@ -386,12 +386,12 @@ impl Source {
     ) -> Result<(), WriteError> {
         let Some(Some(owned)) = self.rings.get(index as usize) else { return Ok(()) };
         let control = self.memory.ring(index).control;
-        // Also what the thread was about to tell when it ended, or left that.
+        // Also what the thread was about to tell when it ended, or left that: then nobody tells it later.
         let (lost, told) = (control.lost.load(Relaxed), control.told.load(Relaxed));
-        if over {
-            control.told.store(lost, Relaxed);
-        }
-        let count = lost.saturating_sub(told);
+        let later = if over { 0 } else { control.lost_pending.load(Relaxed) };
+        control.told.store(lost.saturating_sub(later).max(told), Relaxed);
+        let before = self.lost_before.get(index as usize).copied().unwrap_or(0);
+        let count = lost.saturating_sub(told.max(before));
         if count == 0 {
             return Ok(());
         }

@@ -187,6 +187,34 @@ fn a_loss_that_no_event_tells_is_told_at_the_end() {
     assert_eq!(frames.last().unwrap(), &format!("loss ring ring full {lost}"));
 }
 
+/// Of a thread that lives, or whose end nobody has seen, also where it has left the event that was to tell.
+#[test]
+fn a_loss_is_told_by_one_recording() {
+    for is_left in [false, true] {
+        let mut s = source(Mode::Discard, Since::Start);
+        claim(&s, 0);
+        write(&s, 0, 0, u64::from(MIN_RING_SLOTS));
+        if is_left {
+            s.memory.ring(0).control.lost_pending.store(0, Relaxed);
+        }
+        let is_loss = |frame: &String| frame.starts_with("loss");
+        assert!(finish(&mut s, false).iter().any(is_loss), "{is_left}");
+        let Source { identity, memory, .. } = s;
+        let mut next = Source::new(0, identity, memory, Since::Now, Seen::default());
+        drain(&mut next);
+        assert!(!finish(&mut next, false).iter().any(is_loss), "{is_left}");
+        // What is lost from now on is told of the third alone.
+        let Source { identity, memory, .. } = next;
+        let mut third = Source::new(0, identity, memory, Since::Now, Seen::default());
+        let before = third.memory.ring(0).control.lost.load(Relaxed);
+        write(&third, 0, 0, u64::from(MIN_RING_SLOTS));
+        let lost = third.memory.ring(0).control.lost.load(Relaxed) - before;
+        let frames = finish(&mut third, false);
+        let told = frames.iter().find(|frame| is_loss(frame)).expect("a loss");
+        assert!(lost > 0 && told.ends_with(&format!(" {lost}")), "{is_left}: {told} of {lost}");
+    }
+}
+
 #[test]
 fn overwritten_rings_give_their_newest_at_the_end() {
     let mut s = source(Mode::Overwrite, Since::Start);

@@ -10,16 +10,17 @@ use crate::tables::Unit;
 const CPUS: &str = "
 CREATE OR REPLACE VIEW cpu_slices AS
 SELECT ts, lead(ts) OVER on_cpu - ts AS dur, cpu, next_tid AS tid, next_pid AS pid,
-    CASE next_tid WHEN 0 THEN 'idle' ELSE next_comm END AS comm, process, next_prio AS prio
+    CASE next_tid WHEN 0 THEN 'idle' ELSE next_comm END AS comm, process, next_prio AS prio,
+    lead(prev_tid) OVER on_cpu = next_tid AS seen
 FROM part_rows('sched_switch') LEFT JOIN known.process ON known.process.pid = next_pid
 WINDOW on_cpu AS (PARTITION BY cpu ORDER BY ts)
 QUALIFY dur IS NOT NULL;
-COMMENT ON VIEW cpu_slices IS 'From each switch to the next one of its CPU: who had the CPU, for how long, ns. What no switch ended is not here.';
+COMMENT ON VIEW cpu_slices IS 'From each switch to the next one of its CPU: who had the CPU, for how long, ns. Where it is not seen, another thread left the CPU, and a switch in between is missing. What no switch ended is not here.';
 CREATE OR REPLACE MACRO cpu_share(bucket) AS TABLE
 SELECT part * bucket AS ts, cpu, tid, any_value(pid) AS pid, comm, any_value(process) AS process,
     sum(least(ends, (part + 1) * bucket) - greatest(begins, part * bucket)) / bucket AS share
 FROM (SELECT ts AS begins, ts + dur AS ends, cpu, tid, pid, comm, process,
-        unnest(range(ts // bucket, (ts + greatest(dur, 1) - 1) // bucket + 1)) AS part FROM cpu_slices)
+        unnest(range(ts // bucket, (ts + greatest(dur, 1) - 1) // bucket + 1)) AS part FROM cpu_slices WHERE seen)
 GROUP BY ALL ORDER BY ALL;
 ";
 
@@ -32,7 +33,8 @@ pub(super) fn write<'a>(tables: impl Iterator<Item = &'a Table>, out: &mut Strin
     out.push_str("\nCREATE OR REPLACE MACRO between_times(since_ns, until_ns) AS TABLE");
     let mut or = "";
     for (table, threads) in tables.iter().filter_map(|table| Some((table, threads(table)?))) {
-        let (dur, ends) = if lasts(table) { ("dur", "t.ts + t.dur") } else { ("NULL", "t.ts") };
+        let (dur, ends) =
+            if lasts(table) { ("dur", "t.ts + coalesce(t.dur, 0)") } else { ("NULL", "t.ts") };
         let (name, kind) = (table.name, literal(table.name));
         let _ = write!(
             out,
@@ -45,7 +47,11 @@ pub(super) fn write<'a>(tables: impl Iterator<Item = &'a Table>, out: &mut Strin
         "
 ORDER BY ts;
 CREATE OR REPLACE MACRO everything(thread, since_ns, until_ns) AS TABLE
-FROM between_times(since_ns, until_ns) WHERE list_contains(tids, thread) ORDER BY ts;
+FROM between_times(since_ns, until_ns) WHERE list_contains(tids, thread)
+-- What is missing of a whole process, or of all.
+OR kind IN ('doubts', 'loss') AND coalesce(tids[1], -1) < 0 AND coalesce(nullif((fields->>'pid')::INTEGER, -1) IN
+    (SELECT pid FROM part_rows('threads') WHERE tid = thread), true)
+ORDER BY ts;
 CREATE OR REPLACE MACRO around(moment, margin) AS TABLE
 FROM between_times(moment - margin, moment + margin) ORDER BY ts;
 ",
