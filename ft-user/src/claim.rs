@@ -31,7 +31,7 @@ static EXIT_KEY: AtomicU32 = AtomicU32::new(0);
 /// Keys below this one are set without an allocation: `PTHREAD_KEY_2NDLEVEL_SIZE` of glibc. Other C libraries have room for all of them.
 ///
 /// Limit: of a later key, which `init` makes behind as many of the program's own, no thread's end is seen. Its ring is given back when
-/// another thread finds none, and what it has opened for `--count` stays open.
+/// another thread looks for one, and what it has opened for `--counter` stays open.
 /// Shown by: `a_late_key_is_not_set_and_no_event_allocates`.
 const KEYS_AT_HAND: u32 = if cfg!(target_env = "gnu") { 32 } else { u32::MAX };
 

@@ -20,8 +20,9 @@ fn program(attacker: &Attacker) {
     let now = unsafe { std::arch::x86_64::_rdtsc() };
     let event = [tag | u64::from(LOSS_KEY) | commit::COMMITTED, now, now - 1_000_000, u64::MAX / 4];
     memfd.put(memfd.ring(0) + 4096, event.map(u64::to_ne_bytes).as_flattened());
-    let pending = offset_of!(RingControl, lost_pending) as u64;
-    memfd.put(memfd.ring(0) + pending, &(u64::MAX / 4).to_ne_bytes());
+    // And as many that no event tells of.
+    let lost = offset_of!(RingControl, lost) as u64;
+    memfd.put(memfd.ring(0) + lost, &(u64::MAX / 2).to_ne_bytes());
     memfd.claim(0, slots + 1, ring_state::EXITED);
     let _connection = register(&attacker.socket, &memfd.file);
     attacker.stay();
