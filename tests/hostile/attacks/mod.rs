@@ -14,6 +14,7 @@ mod half_closed;
 mod huge_pages;
 mod large;
 mod lingering;
+mod locked;
 mod losses;
 mod mapped_files;
 mod messages;
@@ -61,6 +62,7 @@ pub(crate) const ALL: &[&Attack] = &[
     &disguised::ATTACK,
     &unanswered::ATTACK,
     &executing::ATTACK,
+    &locked::ATTACK,
 ];
 
 /// Those that go on once more beside records of the kernel.
