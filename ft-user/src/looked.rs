@@ -27,5 +27,6 @@ pub(crate) fn may_read_tsc() -> Option<bool> {
 
 /// Remembers what the kernel has said.
 pub(crate) fn set_may_read_tsc(may: bool) {
-    arch::tls_set(Word::Looked, if may { 1 } else { 2 } << TSC | u32::from(pause()));
+    let answer = if may { 1 } else { 2 };
+    arch::tls_set(Word::Looked, answer << TSC | u32::from(pause()));
 }

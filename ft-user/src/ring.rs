@@ -202,13 +202,8 @@ impl<'a> Ring<'a> {
     /// Steps 2 to 5. There is room.
     pub(crate) fn put(&self, key: u32, cpu: u64, words: &[u64], clock: impl Fn() -> u64) {
         let words = &words[..words.len().min(MAX_WORDS)];
-        let slots = slots(words);
-        let continuations = slots - 1;
-        let index = self.control.head.fetch_add(slots, Relaxed);
-        let slot = self.slot(index);
-        let word = first_word(index, continuations, cpu, key);
-        begin(slot, word);
-        slot.words[0].store(clock(), Relaxed);
+        let continuations = slots(words) - 1;
+        let (index, slot, word) = self.start(continuations, cpu, key, &clock);
         let (first, rest) = words.split_at(words.len().min(2));
         fill(&slot.words[1..], first);
         for (i, words) in (index + 1..).zip(rest.chunks(3)) {
@@ -219,6 +214,25 @@ impl<'a> Ring<'a> {
             slot.commit.store(word | commit::COMMITTED, Release); // SYNC: committed
         }
         slot.commit.store(word | commit::COMMITTED, Release); // SYNC: committed
+    }
+
+    /// Steps 2 to 4: the index, the first slot, and its commit word, which is not committed.
+    fn start(
+        &self,
+        continuations: u64,
+        cpu: u64,
+        key: u32,
+        clock: impl Fn() -> u64,
+    ) -> (u64, &'a Slot, u64) {
+        let index = self.control.head.fetch_add(1 + continuations, Relaxed);
+        let slot = self.slot(index);
+        let word = commit::tag(index) << commit::TAG_SHIFT
+            | continuations << commit::CONT_SHIFT
+            | (cpu & commit::CPU_UNKNOWN) << commit::CPU_SHIFT
+            | (key & !(commit::FLAGS as u32)) as u64;
+        begin(slot, word);
+        slot.words[0].store(clock(), Relaxed);
+        (index, slot, word)
     }
 
     /// Counts one event that found no room.
@@ -247,11 +261,7 @@ impl<'a> Ring<'a> {
         if count == 0 {
             return;
         }
-        let index = control.head.fetch_add(1, Relaxed);
-        let slot = self.slot(index);
-        let word = first_word(index, 0, cpu, LOSS_KEY);
-        self::begin(slot, word);
-        slot.words[0].store(clock(), Relaxed);
+        let (_, slot, word) = self.start(0, cpu, LOSS_KEY, &clock);
         // Of a child that a handler has forked since then, the loss is the parent's: the child's ring has none. Once the slot is reserved, it is
         // none that the child's reader looks at.
         let count = count.min(control.lost.load(Relaxed));
@@ -263,14 +273,6 @@ impl<'a> Ring<'a> {
 /// Slots of an event with these words.
 pub(crate) fn slots(words: &[u64]) -> u64 {
     1 + words.len().saturating_sub(2).div_ceil(3) as u64
-}
-
-/// The commit word of the first slot of an event, which is not committed.
-fn first_word(index: u64, continuations: u64, cpu: u64, key: u32) -> u64 {
-    commit::tag(index) << commit::TAG_SHIFT
-        | continuations << commit::CONT_SHIFT
-        | (cpu & commit::CPU_UNKNOWN) << commit::CPU_SHIFT
-        | (key & !(commit::FLAGS as u32)) as u64
 }
 
 /// Step 3. The fence keeps the contents behind the mark, for a reader of overwrite mode.

@@ -4,8 +4,7 @@ use core::ptr;
 use core::sync::atomic::Ordering::Relaxed;
 use core::time::Duration;
 
-use crate::arch;
-use crate::arch::Word;
+use crate::arch::{self, Word};
 use crate::counters;
 use crate::fork;
 use crate::kernel::{self, monotonic_ns};

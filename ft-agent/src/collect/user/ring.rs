@@ -415,8 +415,8 @@ fn hear_losses(control: &RingControl, slots: &[u8]) {
     }
     let slots = slots.as_chunks::<{ size_of::<Slot>() }>().0;
     let losses = slots.iter().filter_map(|slot| {
-        let [first, .., count] = [0, 8, 16, 24]
-            .map(|at| u64::from_ne_bytes(slot[at..][..8].try_into().expect("eight bytes")));
+        let [first, _, _, count] = *slot.as_chunks().0 else { return None };
+        let [first, count] = [first, count].map(u64::from_ne_bytes);
         let is_loss = first & commit::CONTINUATION == 0 && commit::key(first) == LOSS_KEY;
         is_loss.then_some(count)
     });

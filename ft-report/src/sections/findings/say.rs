@@ -446,11 +446,9 @@ fn missing(report: &FindingsReport) -> Option<Text> {
     let refused = head.refused;
     let refused = (refused > 0)
         .then(|| text!("events of {} that could not register are missing", Of(refused, "process")));
-    let unreached = head.unreached_unknown.then(|| {
-        text!(
-            "complete of what --preload reached; without the kernel, what it did not is not known"
-        )
-    });
+    let unreached = head
+        .unreached_unknown
+        .then(|| text!("what --preload did not reach is not known without the kernel"));
     let missing = [switches, samples, children, refused, unreached];
     Text::join(missing.into_iter().flatten(), ", and ")
 }

@@ -92,24 +92,25 @@ fn text(
 ) -> String {
     let mut out = head(place.as_deref().and_then(Path::to_str), meta);
     whole::write(meta, results, &mut out);
-    must_be(catalogue::tables().iter().filter(|table| is_there(table.name)), &mut out);
+    let tables = catalogue::tables();
+    let there = || tables.iter().filter(|table| is_there(table.name));
+    must_be(there(), &mut out);
     out.push_str(KNOWN);
     let in_task = InTask::of(sites.iter().map(|site| site.kind), is_there("async_switches"));
     in_task.begin(&mut out);
-    for table in catalogue::tables() {
+    for table in &tables {
         if is_there(table.name) {
-            view(&table, &mut out);
-            let owners = owners(&table);
+            view(table, &mut out);
+            let owners = owners(table);
             if !owners.is_empty() {
                 in_task.view(table.name, &owners, &mut out);
             }
         } else {
-            missing(&table, &mut out);
+            missing(table, &mut out);
         }
     }
-    trusted(&is_there, &mut out);
-    let tables = catalogue::tables();
-    asked::write(tables.iter().filter(|table| is_there(table.name)), &mut out);
+    trusted(there(), &mut out);
+    asked::write(there(), &mut out);
     out.push_str("\nCREATE SCHEMA IF NOT EXISTS event;\n");
     events::write(sites, &mut out);
     out
@@ -277,12 +278,10 @@ fn view(table: &Table, out: &mut String) {
 }
 
 /// What no missing record touches, of the tables that say so; and whether records of a time are missing.
-fn trusted(is_there: impl Fn(&str) -> bool, out: &mut String) {
+fn trusted<'a>(mut tables: impl Iterator<Item = &'a Table> + Clone, out: &mut String) {
     out.push_str("\nCREATE SCHEMA IF NOT EXISTS trusted;\n");
-    let marked = |table: &Table| table.columns.iter().any(|column| column.name == "mark");
-    for table in
-        catalogue::tables().into_iter().filter(|table| is_there(table.name) && marked(table))
-    {
+    let is_marked = |table: &&Table| table.columns.iter().any(|column| column.name == "mark");
+    for table in tables.clone().filter(is_marked) {
         let name = table.name;
         // Without its schema the name would be the view's own.
         let _ = writeln!(
@@ -290,7 +289,7 @@ fn trusted(is_there: impl Fn(&str) -> bool, out: &mut String) {
             "CREATE OR REPLACE VIEW trusted.{name} AS FROM main.{name} WHERE mark = 'exact';"
         );
     }
-    if is_there("doubts") {
+    if tables.any(|table| table.name == "doubts") {
         out.push_str(
             "-- With names of its own: the arguments may be columns that a table of doubts has, too.
 CREATE OR REPLACE TABLE known.doubt AS SELECT ts AS begins, ts + dur AS ends FROM part_rows('doubts');
