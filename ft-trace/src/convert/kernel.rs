@@ -70,7 +70,9 @@ macro_rules! kernel_rows {
                         let size = size_of_val(&record);
                         let end = size + <$row as KernelTable>::tail_bytes(&record)?;
                         let tail = bytes.get(size..end)?;
-                        self.$table.push(<$row as KernelTable>::row_with(&record, tail, decoder));
+                        let row = <$row as KernelTable>::row_with(&record, tail, decoder);
+                        decoder.threads.subject_of(&row);
+                        self.$table.push(row);
                         Some(end)
                     })*
                     _ => None,

@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::registry::Registry;
 use crate::ids::{Name, Nanos, Pid, Tid};
+use crate::store::Row;
 use crate::tables::ThreadRow;
+use crate::tables::listed::Listed;
 
 /// One thread, as a ledger keeps it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -38,7 +40,11 @@ struct Thread {
 /// Threads by process and id. The newest name and the newest priority count, in whatever order they come: the ring buffers of
 /// CPUs are copied one after the other.
 #[derive(Default)]
-pub(crate) struct Threads(HashMap<(Pid, Tid), Thread>);
+pub(crate) struct Threads {
+    threads: HashMap<(Pid, Tid), Thread>,
+    /// The newest subject of a record, and its time: most records are of the same thread as the one before.
+    newest: Option<(Pid, Tid, Nanos)>,
+}
 
 impl Threads {
     /// A thread was seen.
@@ -52,7 +58,7 @@ impl Threads {
     ) {
         let (first, named, ranked) = (ts, ts, ts);
         let new = || Thread { first, named, name: None, ranked, prio: None, observed: false };
-        let thread = self.0.entry((pid, tid)).or_insert_with(new);
+        let thread = self.threads.entry((pid, tid)).or_insert_with(new);
         thread.first = thread.first.min(ts);
         if let Some(name) = name
             && (ts >= thread.named || thread.name.is_none())
@@ -65,6 +71,18 @@ impl Threads {
         }
         if prio.is_some() && (ts >= thread.ranked || thread.prio.is_none()) {
             (thread.ranked, thread.prio) = (ts, prio);
+        }
+    }
+
+    /// The thread that a row is of was seen, whatever the row is: where records are missing, an interrupt may be all
+    /// that shows it.
+    pub(crate) fn subject_of<R: Row + Listed>(&mut self, row: &R) {
+        let (Some(pid), tid) = row.subject() else { return };
+        let ts = Nanos(row.key());
+        let again = self.newest.is_some_and(|(p, t, since)| (p, t) == (pid, tid) && since <= ts);
+        if tid.0 != 0 && !again {
+            self.seen(pid, tid, ts, None, None);
+            self.newest = Some((pid, tid, ts));
         }
     }
 
@@ -83,7 +101,7 @@ impl Threads {
     }
 
     fn observe(&mut self, pid: Pid, tid: Tid) {
-        if let Some(thread) = self.0.get_mut(&(pid, tid)) {
+        if let Some(thread) = self.threads.get_mut(&(pid, tid)) {
             thread.observed = true;
         }
     }
@@ -91,7 +109,7 @@ impl Threads {
     /// For a ledger, in the order of process and thread.
     pub(super) fn sightings(&self) -> Vec<Sighting> {
         let mut list: Vec<_> = self
-            .0
+            .threads
             .iter()
             .map(|(&(pid, tid), thread)| Sighting {
                 pid: pid.0,
@@ -123,18 +141,18 @@ impl Threads {
 
     /// Whether this thread was seen.
     pub(super) fn has(&self, pid: Pid, tid: Tid) -> bool {
-        self.0.contains_key(&(pid, tid))
+        self.threads.contains_key(&(pid, tid))
     }
 
     /// How many have no number in the agent's PID namespace.
     pub(super) fn unnumbered(&self) -> u64 {
-        self.0.keys().filter(|(_, tid)| tid.0 < 0).count() as u64
+        self.threads.keys().filter(|(_, tid)| tid.0 < 0).count() as u64
     }
 
     /// Rows of the table `threads`, by the first time that they were seen.
     pub(super) fn rows(&self, registry: &Registry) -> Vec<ThreadRow> {
         let mut processes: HashMap<Pid, Name> = HashMap::new();
-        for (&(pid, tid), thread) in &self.0 {
+        for (&(pid, tid), thread) in &self.threads {
             if let Some(name) = thread.name.as_ref().filter(|_| pid.0 == tid.0) {
                 processes.insert(pid, name.clone());
             }
@@ -143,11 +161,11 @@ impl Threads {
         for process in registry.processes.iter().rev() {
             processes.entry(Pid(process.pid)).or_insert_with(|| process.comm.as_str().into());
         }
-        let woken = self.0.iter().filter(|(_, thread)| thread.observed);
+        let woken = self.threads.iter().filter(|(_, thread)| thread.observed);
         let observed: HashSet<Pid> = woken.map(|(&(pid, _), _)| pid).collect();
         let idle: Name = "swapper".into();
         let mut rows: Vec<_> = self
-            .0
+            .threads
             .iter()
             .map(|(&(pid, tid), thread)| ThreadRow {
                 ts: thread.first,
@@ -194,6 +212,20 @@ mod tests {
             let found: Vec<_> = found.iter().map(|s| (s.pid, s.tid, s.observed)).collect();
             assert_eq!(found, [(7, 7, expected)], "kind {kind}");
         }
+    }
+
+    #[test]
+    fn what_an_interrupt_alone_shows_is_a_thread_of_its_process() {
+        let record = |ts, tid, tgid| {
+            let header = ft_ebpf::Header { ts: ts + 50, kind: kind::VECTOR, cpu: 1, tid };
+            test_bytes(&ft_ebpf::Irq { header, entry_ts: ts, tgid, ..Default::default() })
+        };
+        let records = [record(2000, 7, 6), record(1000, 7, 6), record(3000, 8, 6), record(1, 0, 0)];
+        let mut decoder = Decoder::new(&[]);
+        KernelRows::default().decode(&records.concat(), &mut decoder);
+        let found = decoder.threads.sightings();
+        let found: Vec<_> = found.iter().map(|s| (s.pid, s.tid, s.first, s.observed)).collect();
+        assert_eq!(found, [(6, 7, 1000, false), (6, 8, 3000, false)]);
     }
 
     #[test]
