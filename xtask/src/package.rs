@@ -22,6 +22,9 @@ use crate::{
 /// Members of the workspace that are not published.
 const UNPUBLISHED: [&str; 4] = ["xtask", "ft-papers", "ft-tests", "ft-user-capi"];
 
+/// What only a publisher knows: keys of `[workspace.metadata.publisher]` in Cargo.toml. CONTRIBUTING.md says what each is for.
+const PUBLISHER: [&str; 3] = ["repository", "maintainer", "security-contact"];
+
 /// The status with which `packaging/try` says that nothing can be tried here.
 const CANNOT: i32 = 75;
 
@@ -137,10 +140,12 @@ fn tried(package: &Path) -> Result<String> {
     }
 }
 
-/// What only a publisher knows and has not said yet: the empty values below `[workspace.metadata.publisher]`.
+/// What a publisher has not said yet.
 fn missing(root: &Path) -> Result<Vec<String>> {
-    let empty = publisher(root)?.into_iter().filter(|(_, value)| value.is_empty());
-    Ok(empty.map(|(name, _)| format!("{name} in [workspace.metadata.publisher]")).collect())
+    let said = publisher(root)?;
+    let is_said = |key: &&str| said.iter().any(|(name, value)| name == key && !value.is_empty());
+    let missing = PUBLISHER.into_iter().filter(|key| !is_said(key));
+    Ok(missing.map(|key| format!("{key} in [workspace.metadata.publisher]")).collect())
 }
 
 /// What a publisher says: names and values.
@@ -206,9 +211,10 @@ mod tests {
         let root = std::env::temp_dir().join(format!("xtask-publisher-{}", std::process::id()));
         fs::create_dir_all(&root).unwrap();
         let manifest = "[workspace]\n[workspace.metadata.publisher]\n# a = \"\"\nrepository = \"\"\n\
-                        maintainer = \"A <a@b.c>\"\n\n[other]\nempty = \"\"\n";
+                        maintainer = \"A <a@b.c>\"\n\n[other]\nsecurity-contact = \"b@c.d\"\n";
         fs::write(root.join("Cargo.toml"), manifest).unwrap();
-        assert_eq!(missing(&root).unwrap(), ["repository in [workspace.metadata.publisher]"]);
+        let unsaid = |key: &str| format!("{key} in [workspace.metadata.publisher]");
+        assert_eq!(missing(&root).unwrap(), ["repository", "security-contact"].map(unsaid));
         assert_eq!(publisher(&root).unwrap()[1].1, "A <a@b.c>");
         fs::remove_dir_all(root).unwrap();
     }
@@ -248,9 +254,10 @@ mod tests {
     }
 
     #[test]
-    fn this_workspace_has_a_place_for_what_a_publisher_says() {
-        let names: Vec<String> =
-            publisher(&workspace::root()).unwrap().into_iter().map(|(name, _)| name).collect();
-        assert_eq!(names, ["repository", "maintainer", "security-contact"]);
+    fn a_list_says_what_a_publisher_fills_in() {
+        let page = read(&workspace::root().join("CONTRIBUTING.md")).unwrap();
+        let (_, list) = page.split_once("[workspace.metadata.publisher]").unwrap();
+        let keys = list.lines().filter_map(|line| line.strip_prefix("- `")?.split('`').next());
+        assert_eq!(keys.collect::<Vec<_>>(), PUBLISHER);
     }
 }
