@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Version of the tables that the analyses write and of this file.
-pub const VERSION: u32 = 25;
+pub const VERSION: u32 = 26;
 
 /// Counts of one run of the analyses; `DIR/analysis.json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

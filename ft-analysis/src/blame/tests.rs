@@ -351,6 +351,37 @@ fn a_wait_that_a_timer_of_the_waiter_cuts_is_behind_who_ends_it_at_last() {
     }
 }
 
+/// b, which ends the wait of a, is made by c in the last part of it.
+#[test]
+fn a_part_from_before_the_birth_of_who_ends_the_wait_is_behind_who_made_that_one() {
+    let timeline = "0 0 .>c S
+         5 0 c>a R
+         10 asleep a epoll_wait 4
+         10 0 a>c S
+         11 chain a wait 7
+         30 irq c vector 2 0 local_timer
+         31 wake c a 0 0
+         34 0 c>a R
+         40 asleep a epoll_wait 4
+         40 0 a>c S
+         41 chain a wait 7
+         45 new c b 0 0
+         55 0 c>b R
+         70 wake b a 0 0
+         75 0 b>a R
+         80 0 a>. X";
+    let (rows, _) = run(true, timeline);
+    let again = rows.blame.iter().filter(|row| thread(row.tid.0) == 'a' && row.again);
+    let again: Vec<_> = again.map(text).collect();
+    assert_eq!(
+        again,
+        [
+            "a blocked epoll_wait <b 2c running 20 x1 65@10",
+            "a blocked epoll_wait <b 2c interrupt local_timer 1 x0 65@10",
+        ]
+    );
+}
+
 #[test]
 fn parts_of_one_wait_are_bounded() {
     let mut timeline = "0 0 .>b S\n1 0 b>a R\n".to_owned();

@@ -98,6 +98,11 @@ impl Past {
         self.wakes.get(at).filter(|wake| wake.ts == t)
     }
 
+    /// Its birth, at `t` or later.
+    pub(crate) fn birth(&self, t: i64) -> Option<&Wake> {
+        self.wakes.front().filter(|wake| wake.birth && wake.ts >= t)
+    }
+
     /// Since when it is known, and for how long it has run, or slept until a time, until `t`.
     pub(crate) fn worked(&self, t: i64) -> (i64, i64) {
         let timed = |step: &Stretch| {

@@ -22,7 +22,7 @@
 //!   been polled for any reason: unknown. A wake-up of a thread leads to a thread, whatever that polls.
 //! - *Woken by an interrupt*: the whole sleep is the timer's, or the device's.
 //! - *Woken by a thread that is not observed*: of that one only its wake-ups of others are known. The whole sleep is its own.
-//! - *A waker that was born within the wait*: before that, the thread that made it.
+//! - *A waker that was born within the wait*, or after a part of one that goes on: before that, the thread that made it.
 //! - *No record*, *no waking*, *a waker that is not known*, or one that slept itself by its records: unknown.
 //! - *The request's end lies in a sleep* (of an event, by the error of the clock): unknown; who ends it is not recorded yet.
 
@@ -152,8 +152,8 @@ impl Walk<'_> {
         let wake = past.and_then(|past| past.wake(self.t));
         let step = match step {
             Ok(step) => step,
-            Err(_) if wake.is_some_and(|wake| wake.birth) => {
-                return self.follow(floor, "its birth".into(), Mark::Exact, wake);
+            Err(_) if let Some(birth) = past.and_then(|past| past.birth(self.t)) => {
+                return self.follow(floor, "its birth".into(), Mark::Exact, Some(birth));
             }
             Err(before) => {
                 let from = before.max(floor);

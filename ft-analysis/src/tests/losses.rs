@@ -93,6 +93,11 @@ fn what_is_missing_is_told_with_its_place() {
     assert_eq!(unseen, ["switch switches 20+20 Some(0) Some('X') X"]);
     let ran = doubts("0 0 .>a S\n 20 0 a>X R\n 100 acquire a M");
     assert_eq!(ran, ["ran switches 20+80 None Some('a') a"]);
+    let left = "0 0 .>a S\n 2 0 a>b S\n 5 wake b a 0\n 20 1 .>b S\n 40 0 a>. X";
+    let unseen = ["switch switches 2+18 Some(0) Some('b') b", "ran switches 2+38 None Some('a') a"];
+    assert_eq!(doubts(left), unseen);
+    let elsewhere = doubts("0 0 .>a S\n 10 1 a>. S");
+    assert_eq!(elsewhere, ["ran switches 0+10 None Some('a') a"]);
     let unwoken = doubts("0 0 .>a S\n 20 0 a>X S\n 60 0 X>a S");
     assert_eq!(unwoken, ["wakeup switches 20+40 None Some('a') a"]);
     let moved = doubts("0 0 a>X S\n 10 wake X a 0\n 35 1 Y>a S");

@@ -179,6 +179,21 @@ fn lost_records_make_lower_bounds() {
 }
 
 #[test]
+fn who_leaves_a_cpu_that_nobody_had_came_unseen() {
+    // b has left cpu 0 unseen, for it comes to cpu 1; and a, which waits there, leaves it.
+    check(
+        "0 0 .>a S
+         2 0 a>b S
+         5 wake b a 0
+         20 1 .>b S
+         40 0 a>. X",
+        &["running 2", "dispatch not known 35", "blocked asleep 3"],
+        40,
+        "lower bound",
+    );
+}
+
+#[test]
 fn lost_interrupts_hide_nothing_of_a_thread_that_sleeps() {
     check(
         "0 0 .>a S\n 10 0 a>. S\n 20 lose irq 30\n 60 wake X a 0\n 60 0 .>a S\n 90 0 a>. X",

@@ -26,6 +26,15 @@ impl World {
                 self.threads[prev].unseen = ts - 1;
             }
             self.unseen_switch(e.cpu, unseen, to);
+        } else if let Some(prev) = prev
+            && self.threads[prev].comes_unseen(e.cpu)
+        {
+            // Who had the CPU is not known, so nobody else's time is in doubt.
+            let thread = &mut self.threads[prev];
+            thread.unseen = ts - 1;
+            let thread = &self.threads[prev];
+            let doubt = self.doubt_of_thread(thread, DoubtCause::Ran, thread.left);
+            to.tell(self, Change::Missing(&doubt));
         }
         let waits = prev.is_some_and(|prev| self.switched_out(prev, e, to));
         self.cpus.switch(e.cpu, ts, e.next(), &e.next_comm, e.next_prio);

@@ -231,6 +231,14 @@ impl Thread {
         }
     }
 
+    /// It leaves this CPU, which by all that was recorded of it it did not have: the switch to it is missing.
+    pub(super) fn comes_unseen(&self, cpu: Cpu) -> bool {
+        match self.account.state() {
+            State::Running => self.runs_on.is_some_and(|on| on != cpu),
+            state => state.is_off_cpu(),
+        }
+    }
+
     /// Its process and number.
     pub fn key(&self) -> ThreadKey {
         self.key

@@ -24,7 +24,7 @@ SEMI JOIN traces() USING (trace);
 CREATE OR REPLACE MACRO analysed(name := 'analysis.json') AS TABLE
 SELECT regexp_extract(filename, 'trace=([^/]*)/[^/]*$', 1) AS trace
 FROM read_text(getvariable('fleet') || '/host=*/date=*/trace=*/' || name)
-WHERE regexp_extract(content, '"version": *([0-9]+)', 1) = '25';
+WHERE regexp_extract(content, '"version": *([0-9]+)', 1) = '26';
 
 -- The table `histograms` of every trace. `exact` is how many of `count` have an exact length: sum(exact) / sum(count) is the
 -- share of a figure that is exact. A wake-up whose mark is 'censored' was not seen to end.
