@@ -237,7 +237,7 @@ fn a_client_has_asked_and_its_server_has_not() {
             t + 70
         )
     };
-    let begin = "0 0 .>b S\n1 asleep b read 4 pipe\n2 0 b>a S\n";
+    let begin = "0 0 .>b S\n2 asleep b read 4 pipe\n2 0 b>a S\n";
     let timeline = [begin, &round(10), &round(100), &round(200)].concat();
     let (rows, _) = run(true, &timeline);
     let asked = |tid: char, asked: bool| {

@@ -194,6 +194,30 @@ fn who_leaves_a_cpu_that_nobody_had_came_unseen() {
 }
 
 #[test]
+fn a_sleep_of_which_nothing_is_told_is_not_the_one_before() {
+    // The switch that ends its first sleep, and what is told of the second, are missing.
+    check(
+        "0 0 .>a S
+         10 asleep a read 3
+         10 0 a>X S
+         20 wake X a 0
+         40 0 a>X S
+         70 wake X a 0
+         75 0 X>a S
+         80 0 a>. X",
+        &[
+            "running 15",
+            "dispatch not known 20",
+            "dispatch X 5",
+            "blocked asleep 30",
+            "blocked system call read 10",
+        ],
+        80,
+        "lower bound",
+    );
+}
+
+#[test]
 fn lost_interrupts_hide_nothing_of_a_thread_that_sleeps() {
     check(
         "0 0 .>a S\n 10 0 a>. S\n 20 lose irq 30\n 60 wake X a 0\n 60 0 .>a S\n 90 0 a>. X",

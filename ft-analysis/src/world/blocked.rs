@@ -162,6 +162,11 @@ impl Waits {
         self.left_in = Some(call.map_or(LeftIn::NoCall, |call| LeftIn::Call(call.clone())));
     }
 
+    /// Nothing is told of the sleep to which it goes; an earlier one is over, though the record of its end may be missing.
+    pub(crate) fn untold(&mut self) {
+        self.left_in = None;
+    }
+
     /// It leaves the CPU in `state` (of `sched_switch`).
     pub(crate) fn leaves(&mut self, state: TaskState) {
         self.state = Some(state);

@@ -126,6 +126,9 @@ impl World {
             },
             ts,
         );
+        if thread.asleep.take_if(|sleep| sleep.ts.0 != ts).is_some() {
+            thread.spent.waits.untold();
+        }
         thread.spent.waits.leaves(e.prev_state);
         preempted || woken
     }
