@@ -144,6 +144,10 @@ def name_of(trace: Trace, pid: int, function: tuple) -> tuple[str, str]:
     return symbol.symbol or plain, place
 
 
+# Programs of which no time of a call follows.
+HIDES_NOTHING = ("chain_switch", "chain_waking", "sample", "sleep", "throttle")
+
+
 def table(trace: Trace, threads: Threads, end: int) -> Table:
     """The rows of all threads."""
     all_calls: defaultdict[int, Calls] = defaultdict(Calls)
@@ -168,7 +172,7 @@ def table(trace: Trace, threads: Threads, end: int) -> Table:
     for tid, calls in all_calls.items():
         calls.end(end)
         start = min(calls.first.values())
-        losses = [loss for loss in trace.losses if loss.tid in (-1, tid)]
+        losses = [loss for loss in trace.losses if loss.tid in (-1, tid) and loss.what not in HIDES_NOTHING]
         own: defaultdict[tuple, Counter] = defaultdict(Counter)
         total: defaultdict[tuple, Counter] = defaultdict(Counter)
         doubtful: Counter[tuple] = Counter()

@@ -6,6 +6,7 @@ would be. Where a record is missing on the way, only the sums of the parts are j
 
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict, deque
+from itertools import takewhile
 from typing import Hashable, Iterable, Iterator, NamedTuple
 
 from ledger import ThreadTime
@@ -48,9 +49,11 @@ class Lost:
         self.parts: dict[int, Counter[str]] = {}
         self.sleeps: dict[int, Sums] = {}
         # How much of each part may be of another one.
-        self.doubtful = {tid: account.doubtful_ns for tid, account in ledger.accounts.items()}
+        self.doubtful = Counter({tid: account.doubtful_ns for tid, account in ledger.accounts.items()})
         # Of each thread, what a quota kept it from the CPU, and what timers came late by.
         self.withheld: dict[int, Counter[str]] = {}
+        # Of these latenesses, those that nobody tells, for the way from the sleep to a CPU is in doubt.
+        self.untold: Counter[int] = Counter()
         self.asleep = {(sleep.tid, sleep.ts): sleep for sleep in trace.sleeps}
         # Of each thread, the parts of its waits that went on, if they were asked for.
         self.parts_of: dict[int, list[GoesOn]] = {}
@@ -122,7 +125,9 @@ class Lost:
             known = self.asleep.get((tid, sleep.start))
             for piece in pieces:
                 if known and known.until is not None and piece.kind == "timer" and piece.depth == 0:
-                    late["late timer"] += max(0, piece.end - max(known.until, piece.start))
+                    ns = max(0, piece.end - max(known.until, piece.start))
+                    late["late timer"] += ns
+                    self.untold[tid] += ns if in_doubt(stretches, sleep.end) else 0
         return +sums
 
     def add(self, sums: Sums, pieces: Iterable[Piece], again: bool) -> None:
@@ -219,7 +224,8 @@ class Lost:
         self.has_sums_alone = len(rows) >= MOST_ROWS
         if not self.has_sums_alone:
             compared += [(tid, 0, sums, divided[tid]) for tid, sums in self.sleeps.items()]
-            compared += [(tid, self.doubtful[tid], sums, withheld[tid]) for tid, sums in self.withheld.items()]
+            loose = self.doubtful + self.untold
+            compared += [(tid, loose[tid], sums, withheld[tid]) for tid, sums in self.withheld.items()]
         return [
             f"blame tid={tid}: {what}: {found[what]} and not {expected[what]} (in doubt: {doubtful})"
             for tid, doubtful, expected, found in compared
@@ -234,6 +240,13 @@ class Lost:
     def accepts(self, _row: dict, _column: str, _value: object) -> bool:
         """Whether another value would be as right."""
         return False
+
+
+def in_doubt(stretches: list[Stretch], end: int) -> bool:
+    """Whether something is missing on the way from the end of a sleep to a CPU."""
+    at = bisect_left(stretches, end, key=lambda stretch: stretch.start)
+    way = takewhile(lambda stretch: stretch.doing != "blocked", stretches[at:])
+    return any(stretch.doubt for stretch in takewhile(lambda stretch: stretch.doing != "running", way))
 
 
 def sleeps(stretches: list[Stretch]) -> Iterator[Stretch]:

@@ -321,8 +321,9 @@ class Walker:
 
     def comes(self, switch: Switch) -> None:
         """It gets a CPU."""
-        # A thread that runs or sleeps does not come: the record of its leaving or waking is missing.
-        missing = self.now.start if self.now.doing in ("running", "blocked") else None
+        # A thread that runs or sleeps does not come: the record of its leaving or waking is missing. It may be among those that were lost.
+        explained = any(touched([loss], self.now.start, switch.ts) for loss in self.losses)
+        missing = self.now.start if self.now.doing in ("running", "blocked") and not explained else None
         moved = self.now.doing in WAITS and self.now.cpu != switch.cpu
         self.turn(switch.ts, "running", switch.cpu, "", missing)
         if moved:
