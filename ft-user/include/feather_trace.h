@@ -46,12 +46,13 @@
  * arguments are still checked, and nothing need be linked.
  *
  * A signal handler may come in the middle of an event: it may write events, walk the stack, leave by siglongjmp(), and
- * with -fnon-call-exceptions throw, also where a text cannot be read. Only what is thrown in the first event of a thread
- * (ft_thread_init() makes it an ordinary one), in one that is lost or counted, or in a text that has to be cut ends the
+ * with -fnon-call-exceptions throw, also where a text cannot be read. Only what is thrown, or a thread that is ended
+ * (pthread_exit), in the first event of a thread (ft_thread_init() makes it an ordinary one), in any event of a thread that has no
+ * buffer because all are taken (FT_RINGS), in one that is lost or counted, or in a text that has to be cut ends the
  * program: that is not written in C++. A thread that can be cancelled anywhere (PTHREAD_CANCEL_ASYNCHRONOUS) and leaves an event so
  * can be cancelled at its cancellation points alone from then on.
  *
- * Not for objects that dlclose() unloads: their sites would stay known.
+ * Not for objects that dlclose() unloads: their sites would stay known. In a namespace of dlmopen() ft_init() fails with ENOTSUP.
  *
  * A text is read while its event is written, by code through which no exception passes: where its address is bad and a handler of
  * SIGSEGV throws (-fnon-call-exceptions), the program is aborted, with "panic in a function that cannot unwind".

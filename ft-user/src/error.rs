@@ -37,6 +37,9 @@ impl fmt::Display for InitError {
                     libc::EDEADLK => {
                         "the parent was switching sites or loading a library in another thread; fork again"
                     }
+                    libc::ENOTSUP => {
+                        "load the library with dlopen, for a namespace has keys of its own"
+                    }
                     libc::EMFILE | libc::ENFILE => "raise the limit of open files (`ulimit -n`)",
                     libc::ENOSYS | libc::EPERM | libc::EACCES => {
                         "allow this system call in the process's seccomp or security profile"

@@ -42,6 +42,24 @@ pub(crate) fn find<F: FnMut(&libc::dl_phdr_info) -> bool>(mut f: F) {
     unsafe { libc::dl_iterate_phdr(Some(call::<F>), (&raw mut f).cast()) };
 }
 
+/// Whether this library is among the objects of the program, and not in a namespace of its own (dlmopen(3)). Such a one has a C library
+/// of its own, whose keys are numbered anew in the places where the program has its own (`struct pthread` of glibc), and which does not
+/// hear of the program's forks. Where it cannot be known it is taken for one of the program's.
+pub(crate) fn is_of_program() -> bool {
+    // SAFETY: it takes no pointer.
+    let program = unsafe { libc::getauxval(libc::AT_PHDR) };
+    let (mut has_program, mut is_first_named) = (program == 0, None);
+    find(|info| {
+        // glibc gives the program no name, and the first of another namespace that of its file.
+        // SAFETY: a name is null or ends with a NUL.
+        let named = || !info.dlpi_name.is_null() && unsafe { *info.dlpi_name } != 0;
+        is_first_named.get_or_insert_with(named);
+        has_program |= info.dlpi_phdr as u64 == program;
+        has_program
+    });
+    has_program || is_first_named == Some(false)
+}
+
 /// The program headers of an object.
 pub(crate) fn headers(info: &libc::dl_phdr_info) -> &[libc::Elf64_Phdr] {
     // SAFETY: they are as many as the object says, and stay as long as it.

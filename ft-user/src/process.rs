@@ -21,7 +21,7 @@ use crate::shared_ring::Event;
 use crate::sites::{self, Count};
 use crate::{
     Agent, Config, InitError, Status, Tsc, claim, config, enable, fork, glob, intern, kernel,
-    lease, mapped, own_memory, publish, register, site, tsc,
+    lease, loader, mapped, own_memory, publish, register, site, tsc,
 };
 
 pub(crate) use crate::claim::claim_ring;
@@ -35,9 +35,21 @@ static RING_SLOTS: AtomicU32 = AtomicU32::new(0);
 static RINGS: AtomicU32 = AtomicU32::new(0);
 static OVERWRITE: AtomicU32 = AtomicU32::new(0);
 
+/// What is done with the process lock takes less of the stack.
+const ROOM: usize = if cfg!(debug_assertions) { 16 << 10 } else { 8 << 10 };
+
+/// Faults here where the stack has no room for what is done with the process lock. A program may catch that and go on (`sigaltstack`,
+/// `siglongjmp`); if it did so later, the lock would be held for ever by a function that is not there any more.
+#[inline(never)]
+fn find_stack() {
+    // The compiler has each page of so large a frame touched (`-Z stack-probes`, on by default).
+    core::hint::black_box(&core::mem::MaybeUninit::<[u8; ROOM]>::uninit());
+}
+
 /// Holds it, for the program. A child that is forked meanwhile can see that it is one; `None` where it cannot begin, for that is another
 /// thread's.
 pub(crate) fn hold() -> Option<Held<'static>> {
+    find_stack();
     own_memory::prepare();
     fork::look();
     (own_memory::is_copy() != Some(true)).then(|| LOCK.hold())
@@ -157,6 +169,9 @@ fn counted_by_parent() -> Option<Count> {
 
 /// Makes the memfd, describes the sites in it, and makes both known.
 fn start(config: Config, held: &Held<'_>) -> Result<(Memfd, OfMemfd, Count), InitError> {
+    if !loader::is_of_program() {
+        return Err(InitError::System("dlmopen", libc::ENOTSUP));
+    }
     claim::prepare()?;
     fork::prepare()?;
     let (memfd, file) = Memfd::create(config)?;

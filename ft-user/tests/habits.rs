@@ -187,6 +187,23 @@ fn a_library_that_comes_late_allocates_nothing_in_a_first_event() {
     assert_eq!(run(command.env("LD_LIBRARY_PATH", prefix().join("lib"))), "0\n");
 }
 
+#[test]
+fn a_library_in_a_namespace_of_its_own_is_not_traced() {
+    let host = prefix().join("namespace");
+    let source = Path::new(SOURCES).join("tests/c/namespace.c");
+    run(Command::new("cc").arg(source).arg("-o").arg(&host));
+    let mut command = Command::new(host);
+    command.arg(plugin("namespace", "-O1")).env("FT_SOCKET", "/nonexistent");
+    let said = run(command.env("LD_LIBRARY_PATH", prefix().join("lib")));
+    assert_eq!(said, format!("{} 0 1\n", libc::ENOTSUP));
+}
+
+/// A thread overflows its stack where it switches sites, and goes on elsewhere: it has not kept what others need.
+#[test]
+fn a_stack_ends_where_a_thread_switches_sites() {
+    has("overflows");
+}
+
 /// Libraries come and go, whose constructors look for their sites.
 fn beside_libraries(habit: &str) {
     let library = plugin(habit, "-O0");

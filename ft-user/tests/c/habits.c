@@ -506,6 +506,56 @@ static void asks_loader(const char *library)
 	unloads(library);
 }
 
+/* A thread has less and less of its stack left where it switches sites, and goes on elsewhere when that overflows. */
+static __thread sigjmp_buf elsewhere;
+static volatile size_t overflown;
+
+static void leaves(int signal)
+{
+	(void)signal;
+	siglongjmp(elsewhere, 1);
+}
+
+static __attribute__((noinline)) void with_room(char *lowest, size_t room)
+{
+	size_t rest = (size_t)((char *)__builtin_frame_address(0) - lowest) - room;
+	volatile char *taken = __builtin_alloca(rest);
+	taken[rest - 1] = 1;
+	ft_enable("habit.*");
+}
+
+static void *switches_on_little(void *room)
+{
+	static char other[1 << 16];
+	stack_t stack = { .ss_sp = other, .ss_size = sizeof other };
+	pthread_attr_t own;
+	void *lowest;
+	size_t bytes;
+	CHECK(sigaltstack(&stack, NULL) == 0);
+	CHECK(pthread_getattr_np(pthread_self(), &own) == 0 && pthread_attr_getstack(&own, &lowest, &bytes) == 0);
+	if (sigsetjmp(elsewhere, 1) == 0) with_room(lowest, (size_t)room);
+	else overflown++;
+	return NULL;
+}
+
+static void overflows(void)
+{
+	struct sigaction action = { .sa_handler = leaves, .sa_flags = SA_ONSTACK };
+	pthread_attr_t small;
+	alarm(60);
+	start();
+	CHECK(sigaction(SIGSEGV, &action, NULL) == 0);
+	CHECK(pthread_attr_init(&small) == 0 && pthread_attr_setstacksize(&small, 256 << 10) == 0);
+	for (size_t room = 30000; room >= 1000; room -= 250) {
+		pthread_t thread;
+		CHECK(pthread_create(&thread, &small, switches_on_little, (void *)room) == 0);
+		CHECK(pthread_join(thread, NULL) == 0);
+		/* It waits for ever where that thread has kept the lock. */
+		CHECK(ft_enable("habit.*") > 0);
+	}
+	CHECK(overflown > 20);
+}
+
 int main(int count, char **arguments)
 {
 	static const struct {
@@ -517,7 +567,7 @@ int main(int count, char **arguments)
 		{ "vforks-in-handler", vforks_in_handler }, { "switches-in-child", switches_in_child },
 		{ "vforks-in-child", vforks_in_child }, { "works-in-child", works_in_child },
 		{ "starts-in-fork", starts_in_fork }, { "jumps", jumps },
-		{ "starts-in-child", starts_in_child },
+		{ "starts-in-child", starts_in_child }, { "overflows", overflows },
 	};
 	alarm(240);
 	CHECK(count >= 2);
