@@ -12,6 +12,7 @@ from itertools import groupby, pairwise
 from typing import Callable, Iterator, NamedTuple
 
 from compare import Anything, Expected, OneOf, Table, Wanted, Within
+from cpus import touched
 from holds import EXACT, LOWER_BOUND, agent, decomposition
 from ledger import ThreadTime
 from tables import Irq, Probe, Trace, UserEvent, Waking
@@ -599,6 +600,8 @@ def tables(trace: Trace, threads: Threads, paths: Paths, turns: Turns) -> list[T
         requests.append(Expected(values))
         for piece in path if path and slow else ():
             names, numbers = zip(*piece.culprits)
+            # Where interrupts are missing, any piece may be said to be a lower bound.
+            judged_mark = sure and not touched(threads.missed, piece.start, piece.end)
             values = {
                 "request": number,
                 "ts": piece.start,
@@ -612,7 +615,7 @@ def tables(trace: Trace, threads: Threads, paths: Paths, turns: Turns) -> list[T
                 "culprit_tid": OneOf(numbers),
                 "wait": piece.wait,
                 "waiter_tid": piece.waiter,
-                "mark": (LOWER_BOUND if piece.unsure else EXACT) if sure else OneOf((EXACT, LOWER_BOUND)),
+                "mark": (LOWER_BOUND if piece.unsure else EXACT) if judged_mark else OneOf((EXACT, LOWER_BOUND)),
             }
             pieces.append(Expected(values))
     return [

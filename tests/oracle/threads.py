@@ -265,6 +265,7 @@ class Walker:
 
     def timeline(self, tid: int, records: list[tuple]) -> Timeline:
         """Walks them in the order of time."""
+        self.tid = tid
         rows = [record[3] for record in records]
         switches, decisive = following(rows, Switch), following(rows, (Waking, Switch))
         self.stretches: list[Stretch] = []
@@ -300,7 +301,15 @@ class Walker:
     def has_left_unseen(self) -> int | None:
         """Since when one that runs by its last record may not, because another left its CPU."""
         period = self.cpus.at(self.now.cpu, self.now.start) if self.now.doing == "running" else None
-        return max(self.now.start, period.known_until) if period and period.doubt else None
+        if not period or not period.doubt:
+            return None
+        # Seen there behind one loss, it may have left in the next.
+        later = [max(loss.ts, self.now.start) for loss in self.losses if touched([loss], self.now.start, period.end)]
+        if later:
+            return min(later)
+        # It came in a loss, and is the one who leaves, or nobody does.
+        stays = period.left_by == self.tid or period.end >= self.end
+        return None if stays else max(self.now.start, period.known_until)
 
     def turn(self, ts: int, doing: str, cpu: int, state: str, doubt_from: int | None = None) -> None:
         """Ends the current stretch, doubtful from a moment on, and begins another."""
