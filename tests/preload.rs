@@ -22,9 +22,15 @@ use ft_tests::gate;
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/programs/ledger.c");
 
+const NAPS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/programs/naps.c");
+
 fn compile(program: &Path, options: &[&str]) {
+    compile_from(SOURCE, program, options);
+}
+
+fn compile_from(source: &str, program: &Path, options: &[&str]) {
     let mut command = Command::new("cc");
-    command.args(["-std=gnu17", "-g", "-O1", "-pthread", SOURCE, "-o"]).arg(program).args(options);
+    command.args(["-std=gnu17", "-g", "-O1", "-pthread", source, "-o"]).arg(program).args(options);
     assert!(command.status().expect("a C compiler, cc").success());
 }
 
@@ -374,21 +380,28 @@ fn programs_that_were_not_reached_are_named() {
     }
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name);
-    let (reached, fixed, foreign, trace) = (at("reached"), at("fixed"), at("setuid"), at("trace"));
-    compile(&reached, &[]);
-    compile(&fixed, &["-static"]);
-    std::fs::copy(&reached, &foreign).unwrap();
+    let (foreign, trace) = (at("setuid"), at("trace"));
+    compile(&at("reached"), &[]);
+    compile_from(NAPS, &at("cleared"), &[]);
+    compile_from(NAPS, &at("fixed"), &["-static"]);
+    std::fs::copy(at("cleared"), at("roomless")).unwrap();
+    std::fs::copy(at("cleared"), &foreign).unwrap();
+    // Another program has the name where a shell looks first.
+    std::fs::create_dir(at("namesakes")).unwrap();
+    std::fs::copy(at("fixed"), at("namesakes").join("cleared")).unwrap();
     // Not root's rights but those of `nobody`: another user's all the same.
     std::os::unix::fs::chown(&foreign, Some(65534), Some(65534)).unwrap();
     std::fs::set_permissions(&foreign, std::fs::Permissions::from_mode(0o4755)).unwrap();
     std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-    let script = "reached; setuid; fixed; fixed; true";
-    let path = format!("{}:{}", directory.path().display(), std::env::var("PATH").unwrap());
+    let script = "reached; setuid & fixed & fixed & env -i \"$CLEARED\" & (ulimit -f 8; exec roomless) & wait; true";
+    let path = std::env::var("PATH").unwrap();
+    let path = format!("{}:{}:{path}", at("namesakes").display(), directory.path().display());
     let output = Command::new(ft_tests::agent())
         .args(["record", "--preload", "-o"])
         .arg(&trace)
         .args(["--", "sh", "-c", script])
         .env("FT_PRELOAD", library())
+        .env("CLEARED", at("cleared"))
         .env("PATH", path)
         .output()
         .unwrap();
@@ -399,13 +412,20 @@ fn programs_that_were_not_reached_are_named() {
         _ => None,
     });
     let (runs, of, programs) = untraced.expect("a warning");
-    // The shell, and its four; `true` is its own.
-    assert_eq!((runs, of), (3, 5), "{programs:?}");
-    let told: Vec<_> = programs.iter().map(|p| (&*p.name, p.runs)).collect();
-    assert_eq!(told, [("fixed", 2), ("setuid", 1)]);
-    let reasons: Vec<&str> = programs.iter().map(|p| p.reason.as_deref().unwrap_or("")).collect();
-    assert!(reasons[0].contains("statically linked"), "{reasons:?}");
-    assert!(reasons[1].contains("rights of its owner"), "{reasons:?}");
+    // The shell, `env`, and its six; `true` is its own.
+    assert_eq!((runs, of), (5, 8), "{programs:?}");
+    for (name, runs, reason) in [
+        ("fixed", 2, "it is statically linked"),
+        ("setuid", 1, "rights of its owner"),
+        ("cleared", 1, "environment cleared"),
+        ("roomless", 1, "the library was loaded"),
+    ] {
+        let of_name = || programs.iter().filter(|program| program.name == name);
+        assert_eq!(of_name().map(|program| program.runs).sum::<u64>(), runs, "{programs:?}");
+        let mut reasons = of_name().filter_map(|program| program.reason.as_deref()).peekable();
+        assert!(reasons.peek().is_some(), "{programs:?}");
+        assert!(reasons.all(|told| told.contains(reason)), "{programs:?}");
+    }
 }
 
 /// Each program leaves its rings behind; nothing of it is to be switched any more.

@@ -1,4 +1,4 @@
-//! Which programs the preload library cannot reach, by their files.
+//! Which programs the preload library cannot reach: by their files before they run, and by what the kernel has told them when they run.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -8,21 +8,64 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 
 use rustix::fs::{Access, access};
+use serde::{Deserialize, Serialize};
 
 use crate::dir::open_regular;
 
 /// Why a command's locks will not be seen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, thiserror::Error,
+)]
+#[serde(rename_all = "kebab-case")]
 pub enum Unreachable {
     /// No dynamic linker runs.
     #[error("it is statically linked; link it dynamically, or embed ft-user in it")]
     Static,
     /// The dynamic linker ignores the library (ld.so(8), secure-execution mode).
-    #[error("it runs with the rights of its owner or group; run it as that user")]
+    #[error(
+        "it runs with the rights of its owner or group, or with capabilities of its file; run it as a user who has them"
+    )]
     SetId,
     /// Made for another processor, or for its 32-bit mode.
     #[error("it is not a 64-bit x86 program; build it as one")]
     Foreign,
+}
+
+/// Whether the dynamic linker of a running program loads the library, if the environment names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Loading {
+    /// It does.
+    Done,
+    /// It does not.
+    Not(Unreachable),
+}
+
+impl Loading {
+    /// By the begin of `/proc/PID/auxv` (getauxval(3)); `None` where that is none.
+    pub fn of(auxv: &[u8]) -> Option<Loading> {
+        const PAGE_SIZE: u64 = 6;
+        const INTERPRETER: u64 = 7;
+        const SECURE: u64 = 23;
+        let words =
+            |auxv: &[u8]| auxv.as_chunks::<8>().0.iter().map(|w| u64::from_le_bytes(*w)).collect();
+        let short = |auxv: &[u8]| {
+            auxv.as_chunks::<4>().0.iter().map(|w| u64::from(u32::from_le_bytes(*w))).collect()
+        };
+        let value = |words: &Vec<u64>, kind| {
+            words.as_chunks::<2>().0.iter().find(|[key, _]| *key == kind).map(|[_, value]| *value)
+        };
+        let has_pages = |words: &Vec<u64>| value(words, PAGE_SIZE) == Some(4096);
+        let words: Vec<u64> = words(auxv);
+        if !has_pages(&words) {
+            return has_pages(&short(auxv)).then_some(Loading::Not(Unreachable::Foreign));
+        }
+        Some(match (value(&words, INTERPRETER)?, value(&words, SECURE)?) {
+            (0, _) => Loading::Not(Unreachable::Static),
+            (_, 0) => Loading::Done,
+            _ => Loading::Not(Unreachable::SetId),
+        })
+    }
 }
 
 /// Why the library does not reach this command; `None` when it does, or when that cannot be known: the
@@ -111,6 +154,31 @@ mod tests {
         for length in 0..whole.len() {
             let _ = judge(&whole[..length]);
         }
+    }
+
+    /// What the kernel tells a program, in words of this many bytes.
+    fn told(bytes: usize, base: u64, secure: u64) -> Vec<u8> {
+        let pairs = [[33, 0x7ffe_0000], [6, 4096], [7, base], [23, secure], [0, 0]];
+        pairs.iter().flatten().flat_map(|word: &u64| word.to_le_bytes()[..bytes].to_vec()).collect()
+    }
+
+    #[test]
+    fn a_running_program_is_judged_by_what_the_kernel_has_told_it() {
+        use Unreachable::*;
+        assert_eq!(Loading::of(&told(8, 0x7f00, 0)), Some(Loading::Done));
+        assert_eq!(Loading::of(&told(8, 0, 0)), Some(Loading::Not(Static)));
+        assert_eq!(
+            Loading::of(&told(8, 0x7f00, 1)),
+            Some(Loading::Not(SetId)),
+            "whoever is its user"
+        );
+        assert_eq!(Loading::of(&told(4, 0x7f00, 0)), Some(Loading::Not(Foreign)));
+        for length in 0..told(8, 1, 0).len() {
+            let cut = Loading::of(&told(8, 1, 0)[..length]);
+            assert!(cut.is_none() || length >= 64, "{length}: {cut:?}");
+        }
+        let own = std::fs::read("/proc/self/auxv").unwrap();
+        assert_eq!(Loading::of(&own), Some(Loading::Done));
     }
 
     #[test]

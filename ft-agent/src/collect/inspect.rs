@@ -23,7 +23,7 @@ mod changed;
 use std::cell::LazyCell;
 use std::collections::HashMap;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read as _};
 use std::ops::Deref;
 use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
@@ -41,6 +41,7 @@ use super::{discover, maps, rates};
 use ft_trace::build_id;
 use ft_trace::foreign_file::{FileKey, ForeignFile};
 use ft_trace::mounts::Mounts;
+use ft_trace::reach::Loading;
 use ft_trace::spool::frame::Thread;
 use ft_trace::spool::mapping::{Mapping, Mappings};
 
@@ -185,8 +186,11 @@ impl Inspected {
     /// `is_it`.
     pub fn locate(&self, files: &BuildIds, is_it: impl Fn(&Identity) -> bool) -> Option<Mappings> {
         let identity = Identity::of(self.pid).ok().filter(is_it)?;
+        let before = auxv(self.pid);
         let text = maps::read(self.pid).ok()?;
-        let mappings = self.mappings(&mut self.known(), &text, files, &self.mounts())?;
+        let mut mappings = self.mappings(&mut self.known(), &text, files, &self.mounts())?;
+        // It has addresses of the program, so one that was executed meanwhile has another.
+        mappings.loading = Loading::of(&before).filter(|_| before == auxv(self.pid));
         identity.has_number().then_some(mappings)
     }
 
@@ -335,12 +339,24 @@ impl Inspected {
         let (pid, user) = (self.pid, Some(self.user));
         let start_time = discover::start_time_of(pid);
         let (ts, has_too_many_mounts) = (monotonic_ns(), mounts.are_too_many());
-        Some(Mappings { pid, ts, user, start_time, has_too_many_mounts, mappings: told })
+        let loading = None;
+        Some(Mappings { pid, ts, user, start_time, has_too_many_mounts, loading, mappings: told })
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What the kernel has told the program that the process executes (getauxval(3)); empty when it is gone, or may not be looked at.
+fn auxv(pid: i32) -> Vec<u8> {
+    /// It has some twenty pairs of words.
+    const MOST: u64 = 4096;
+    let mut auxv = Vec::new();
+    let file = File::open(format!("/proc/{pid}/auxv"));
+    // What was read before an error is compared, too.
+    let _ = file.map(|file| file.take(MOST).read_to_end(&mut auxv));
+    auxv
 }
 
 /// The inodes of all memfds of tracers that these mappings show; `None` where they are none, or not all.

@@ -10,6 +10,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use ft_user::directory::{self, Entry};
 use ft_user::layout::{ArgType, format};
 
+use super::untraced::Look;
 use crate::ids::{Pid, SiteId};
 use crate::spool::frame::{Directory, End, Frame, Loss, Process, Refused, Start, Thread};
 use crate::spool::mapping::{Kept, Mapping, Mappings, TOO_MANY};
@@ -29,6 +30,8 @@ pub(super) struct Registry {
     pub(super) threads: Vec<Thread>,
     /// Program text of each process, everything that it ever had.
     pub(super) mappings: HashMap<Pid, Vec<Mapping>>,
+    /// What looks at processes have shown of how their programs were loaded.
+    pub(super) looks: Vec<Look>,
     /// Users of the processes whose program text is known.
     pub(super) users: HashMap<Pid, Owner>,
     /// Losses that concern no segment.
@@ -124,6 +127,7 @@ impl Registry {
             processes: Vec::new(),
             threads: Vec::new(),
             mappings: HashMap::new(),
+            looks: Vec::new(),
             users: HashMap::new(),
             losses: Vec::new(),
             refused: BTreeMap::new(),
@@ -188,6 +192,7 @@ impl Registry {
             self.users.entry(pid).or_default().add(user, told.start_time);
         }
         self.has_too_many_mounts |= told.has_too_many_mounts;
+        self.looks.extend(Look::of(&told));
         let known = self.mappings.entry(pid).or_default();
         let texts = self.texts.entry(pid).or_default();
         for mapping in told.mappings {

@@ -128,7 +128,7 @@ fn finish(trace: &Path, meta: &Meta, _tables: Synced) -> Result<()> {
 fn untraced(registry: &Registry, ledgers: &BTreeMap<u32, Ledger>) -> Option<Warning> {
     let executions = ledgers.values().flat_map(|l| &l.executions).cloned().collect::<Vec<_>>();
     let waited = registry.processes.iter().filter(|p| p.source.is_some() && p.waited);
-    let (found, of) = untraced::find(&executions, waited.map(|p| (p.pid, p.ts)));
+    let (found, of) = untraced::find(&executions, waited.map(|p| (p.pid, p.ts)), &registry.looks);
     let runs = found.values().sum();
     (runs > 0).then(|| Warning::Untraced { runs, of, programs: untraced::explain(found) })
 }

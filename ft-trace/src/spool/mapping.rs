@@ -6,6 +6,7 @@ use std::hash::Hash;
 use serde::{Deserialize, Serialize};
 
 use crate::foreign_file::FileKey;
+use crate::reach::Loading;
 
 /// Mappings that are kept of one process number and user: some times as many as a large program has.
 ///
@@ -44,6 +45,9 @@ pub struct Mappings {
     /// More is mounted than is read, so its files were not looked at.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub has_too_many_mounts: bool,
+    /// Of the program that it executed at `ts`, as far as that could be seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loading: Option<Loading>,
     /// Mappings of files that may be executed, and of the vDSO, by address.
     pub mappings: Vec<Mapping>,
 }
