@@ -298,11 +298,11 @@ pub enum Warning {
 /// A program into which the preload library was not loaded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UntracedProgram {
-    /// Its name, as the kernel cuts it to 15 bytes.
+    /// Its name, as the kernel cuts it to 15 bytes; several programs can have it.
     pub name: String,
-    /// How often it ran so.
+    /// How often it ran so, for this reason.
     pub runs: u64,
-    /// Why, with the remedy; null when that was not found out.
+    /// Why, with the remedy, by what was seen of it while it ran; null when nobody has looked at it.
     pub reason: Option<String>,
 }
 
@@ -331,8 +331,9 @@ fn untraced(programs: &[UntracedProgram]) -> String {
         let times =
             if p.runs == 1 { String::new() } else { format!(", {} times", number::count(p.runs)) };
         let reason = p.reason.as_deref().unwrap_or(
-            "perhaps it is statically linked, ended before the library was loaded, or had its environment cleared, as by \
-             `env -i`; let it keep LD_PRELOAD",
+            "perhaps it is statically linked, runs with the rights of its owner or group (set-user-ID), ended before the library was \
+             loaded, had its environment cleared, as by `env -i`, or had no descriptor, memory or file size left for the \
+             library's buffer; link it dynamically, run it as its owner, let it keep LD_PRELOAD, or raise its limits (`ulimit -a`)",
         );
         format!("{}{times} ({reason})", p.name)
     };

@@ -240,7 +240,8 @@ fn numbers(who: &[(i32, String)]) -> String {
 fn listed(sites: &[String], preload: bool) -> String {
     if sites.is_empty() && preload {
         return "no recorded process declared any, so --preload did not reach them: programs that are statically linked, run with \
-                the rights of others, or lack the environment that the agent gives its command"
+                the rights of others, or lack the environment that the agent gives its command; or the library found no descriptor, \
+                memory or file size left for its buffer there (`ulimit -a`)"
             .into();
     }
     if sites.is_empty() {
@@ -304,6 +305,8 @@ mod tests {
             Notice::NoMatch { glob: "b.*".into(), sites: Vec::new(), preload }.to_string()
         };
         assert!(none(false).contains("with --preload"), "{}", none(false));
+        // It may be there all the same.
+        assert!(none(true).contains("file size left for its buffer"), "{}", none(true));
         assert!(
             none(true)
                 .contains("--preload did not reach them: programs that are statically linked"),

@@ -57,7 +57,16 @@ fn programs_without_the_library_are_counted_in_words() {
     let some = said(2, 1_005, None);
     assert!(some.contains("reach 2 of 1,005 runs") && some.contains("sudo, 2 times ("), "{some}");
     assert!(some.contains("(perhaps it is statically linked, "), "{some}");
-    assert!(some.ends_with("let it keep LD_PRELOAD)"), "{some}");
+    // Of which nothing was seen, each reason is possible, and has its remedy.
+    for (reason, remedy) in [
+        ("statically linked", "link it dynamically"),
+        ("(set-user-ID)", "run it as its owner"),
+        ("environment cleared", "let it keep LD_PRELOAD"),
+        ("file size left", "raise its limits (`ulimit -a`)"),
+    ] {
+        assert!(some.contains(reason) && some.contains(remedy), "{some}");
+    }
+    assert!(some.ends_with("(`ulimit -a`))"), "{some}");
 }
 
 /// More room does not help a program that the kernel did not run.
