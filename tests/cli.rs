@@ -289,6 +289,25 @@ fn running(out: &Path, script: &str) -> Child {
     agent
 }
 
+/// The agent takes what it may have, before it needs it; the command has what the agent was started with.
+#[test]
+fn a_limit_of_descriptors_is_the_commands_and_not_the_agents() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("trace");
+    let limits = "ulimit -Sn; ulimit -Hn";
+    let run = |script: &str| {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("ulimit -Sn 12; {script}")]).arg(ft_tests::agent());
+        let output = shell.args([text(&out), limits]).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let expected = run(limits);
+    assert!(expected.starts_with("12\n"), "{expected}");
+    let said = run("exec \"$0\" record -k none -o \"$1\" -- sh -c \"$2\"");
+    assert_eq!(said, expected);
+}
+
 #[test]
 fn sigterm_ends_a_recording_cleanly() {
     let dir = tempfile::tempdir().unwrap();

@@ -11,6 +11,7 @@ use std::io;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
+use rustix::process::{Resource, Rlimit, setrlimit};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// Signals that this program may ignore, or handle where they were ignored.
@@ -26,6 +27,9 @@ static CLOSED: AtomicU64 = AtomicU64::new(0);
 
 /// Where this program was allowed to run, once it has kept itself to fewer CPUs.
 static CPUS: OnceLock<CpuSet> = OnceLock::new();
+
+/// How many descriptors this program might open, once it has changed that for itself.
+static DESCRIPTORS: OnceLock<Rlimit> = OnceLock::new();
 
 /// Runs before Rust's runtime.
 #[used]
@@ -68,7 +72,7 @@ pub(crate) fn restore(signal: libc::c_int) {
 ///
 /// # Errors
 ///
-/// When the kernel refuses the CPUs.
+/// When the kernel refuses the CPUs, or the limit of descriptors.
 pub(crate) fn restore_all() -> rustix::io::Result<()> {
     CHANGED.into_iter().for_each(restore);
     if CHILD_BLOCKED.load(Relaxed) {
@@ -78,7 +82,13 @@ pub(crate) fn restore_all() -> rustix::io::Result<()> {
         // SAFETY: what Rust's runtime has opened in its place is used by nothing between fork and exec.
         unsafe { libc::close(descriptor) };
     }
+    DESCRIPTORS.get().map_or(Ok(()), |&limit| setrlimit(Resource::Nofile, limit))?;
     CPUS.get().map_or(Ok(()), |cpus| sched_setaffinity(None, cpus))
+}
+
+/// This is how many descriptors this program might open until now; the first one counts.
+pub(crate) fn keep_descriptors(limit: Rlimit) {
+    DESCRIPTORS.get_or_init(|| limit);
 }
 
 /// Keeps this thread, and those that it starts, to these CPUs.

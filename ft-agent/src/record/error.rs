@@ -19,7 +19,7 @@ pub enum RecordError {
     #[error("{0} exists and is not empty; choose another directory with -o, or remove it")]
     OutputNotEmpty(PathBuf),
     /// The output directory cannot be made or written.
-    #[error("cannot write to {path}: {source}; choose a directory that you can write with -o")]
+    #[error("cannot write to {path}: {source}; {}", output_remedy(source))]
     Output {
         /// Directory.
         path: PathBuf,
@@ -174,6 +174,9 @@ pub enum RecordError {
     /// The kernel side cannot be started.
     #[error(transparent)]
     Kernel(#[from] KernelError),
+    /// The spool cannot be made.
+    #[error("{0}; nothing was recorded: {remedy}, then record again", remedy = .0.remedy())]
+    NotBegun(WriteError),
     /// The spool cannot be written.
     #[error(
         "{0}; what was recorded until then is complete: {remedy}, then run `ft-agent convert {trace}`, here \
@@ -188,6 +191,14 @@ pub enum RecordError {
         /// What the kernel said.
         source: io::Error,
     },
+}
+
+/// What helps before an output directory can be made.
+fn output_remedy(source: &io::Error) -> &'static str {
+    match source.raw_os_error() {
+        Some(libc::EMFILE) => "raise the limit of open files (`ulimit -n`)",
+        _ => "choose a directory that you can write with -o",
+    }
 }
 
 impl RecordError {
@@ -235,6 +246,25 @@ impl RecordError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_recording_that_has_not_begun_has_nothing_to_convert() {
+        let error = |errno| WriteError {
+            path: "t/spool/segment-000000.ft".into(),
+            source: io::Error::from_raw_os_error(errno),
+        };
+        let said = RecordError::NotBegun(error(libc::EMFILE)).to_string();
+        let end = "; nothing was recorded: raise the limit of open files (`ulimit -n`), then record again";
+        assert!(said.ends_with(end) && !said.contains("disk"), "{said}");
+        let said = RecordError::NotBegun(error(libc::ENOSPC)).to_string();
+        assert!(said.ends_with("; nothing was recorded: make room, then record again"), "{said}");
+        let output = |errno| RecordError::Output {
+            path: "t".into(),
+            source: io::Error::from_raw_os_error(errno),
+        };
+        assert!(output(libc::EMFILE).to_string().ends_with("(`ulimit -n`)"));
+        assert!(output(libc::EACCES).to_string().ends_with("that you can write with -o"));
+    }
 
     #[test]
     fn a_counter_that_cannot_be_had_is_told_with_what_helps() {

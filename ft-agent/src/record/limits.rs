@@ -2,13 +2,17 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use crate::inherited;
+
 /// What an agent uses that has no limit, at most.
 const ENOUGH: u64 = 1 << 17;
 
 /// Raises the limit of open descriptors as far as is allowed and of use; returns what it is then. Each recorded
-/// process takes some of them, and the soft limit of 1024 is there for programs that use select(2).
+/// process takes some of them, and the soft limit of 1024 is there for programs that use select(2): so the command gets back
+/// what there was ([`inherited`]).
 pub(super) fn raise_descriptors() -> usize {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    inherited::keep_descriptors(Rlimit { current, maximum });
     let wanted = maximum.unwrap_or(ENOUGH).max(ENOUGH);
     // Above the hard limit with CAP_SYS_RESOURCE only, and not above /proc/sys/fs/nr_open.
     let raised = [(Some(wanted), Some(wanted)), (maximum, maximum)];

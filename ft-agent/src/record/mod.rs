@@ -142,6 +142,8 @@ pub async fn record_within(
 ) -> Result<Outcome, RecordError> {
     let _aside = Aside::begin();
     options.check()?;
+    // Before anything takes some.
+    let descriptors = limits::raise_descriptors();
     discover::check_proc()?;
     clock::probe(PROBE_PATIENCE)?;
     if let Some(at) = &options.start_at {
@@ -194,7 +196,8 @@ pub async fn record_within(
     if let Some(kernel) = &mut kernel {
         kernel.begin(start.start_ns.unsigned_abs());
     }
-    let writer = Writer::create(output.spool(), options.segment, start, clock)?;
+    let writer = Writer::create(output.spool(), options.segment, start, clock);
+    let writer = writer.map_err(RecordError::NotBegun)?;
     let before = (options.ends_command && !options.command.is_empty()).then(Before::look);
     let before =
         before.transpose().map_err(RecordError::system("take care of what the command leaves"))?;
@@ -208,8 +211,7 @@ pub async fn record_within(
         control.inspect_err(|e| report(&Notice::NoControl { reason: e.to_string() })).ok();
     output.keep();
 
-    // Behind the fork of the command, which keeps the limit that it has.
-    let intake = Intake::new(limits::raise_descriptors(), Handle::current());
+    let intake = Intake::new(descriptors, Handle::current());
     let counters = Arc::new(Counters::default());
     let (notices, heard) = notices::notices();
     let triggers = std::mem::replace(&mut segments.triggers, unbounded_channel().1);

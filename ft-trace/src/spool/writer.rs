@@ -52,6 +52,9 @@ impl WriteError {
             io::ErrorKind::StorageFull => "make room",
             io::ErrorKind::QuotaExceeded => "make room or raise the quota",
             io::ErrorKind::FileTooLarge => "raise the limit of file sizes (`ulimit -f`)",
+            _ if self.source.raw_os_error() == Some(libc::EMFILE) => {
+                "raise the limit of open files (`ulimit -n`)"
+            }
             _ => "check the disk",
         }
     }
