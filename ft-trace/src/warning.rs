@@ -112,7 +112,7 @@ pub enum Warning {
     },
     /// The preload library was not loaded into programs of the run.
     #[error(
-        "--preload did not reach {}, whose locks are not in the trace: {}",
+        "--preload did not trace {}, whose locks are not in the trace: {}",
         runs_of(*runs, *of), untraced(programs)
     )]
     Untraced {

@@ -51,11 +51,11 @@ fn programs_without_the_library_are_counted_in_words() {
         Warning::Untraced { runs, of, programs }.to_string()
     };
     let one = said(1, 1, Some("it is set-uid"));
-    let whole = "--preload did not reach the only program that ran, whose locks are not in the trace: sudo (it is set-uid)";
+    let whole = "--preload did not trace the only program that ran, whose locks are not in the trace: sudo (it is set-uid)";
     assert_eq!(one, whole);
     assert!(said(3, 3, None).contains("any of the 3 runs of programs"), "{}", said(3, 3, None));
     let some = said(2, 1_005, None);
-    assert!(some.contains("reach 2 of 1,005 runs") && some.contains("sudo, 2 times ("), "{some}");
+    assert!(some.contains("trace 2 of 1,005 runs") && some.contains("sudo, 2 times ("), "{some}");
     assert!(some.contains("(perhaps it is statically linked, "), "{some}");
     // Of which nothing was seen, each reason is possible, and has its remedy.
     for (reason, remedy) in [
