@@ -20,10 +20,10 @@ use crate::tables::LossOrigin;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[serde(tag = "warning", rename_all = "kebab-case")]
 pub enum Warning {
-    /// The recording was killed.
+    /// The recording was killed, or has failed.
     #[error(
-        "the recording was interrupted: what the agent had not yet copied is missing; \
-         end it with Ctrl-C or --duration"
+        "the recording was interrupted, or could not be written to its end, as on a full disk: what the agent had not yet copied is \
+         missing; end it with Ctrl-C or --duration, and leave it room"
     )]
     NotEnded,
     /// Parts of tables are not read, because they are not those that were written. Never stored.

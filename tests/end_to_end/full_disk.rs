@@ -41,7 +41,7 @@ fn recording(stage: &Stage, trace: &Path) -> Command {
     std::fs::write(&progress, [0; 8]).expect("progress file");
     let mut agent = harness::agent();
     agent.args(["record", "-k", "none", "-o"]).arg(trace);
-    agent.args(["--", "sh", "-c", "\"$0\" endless \"$@\" && echo unharmed"]);
+    agent.args(["--", "sh", "-c", "\"$0\" endless \"$@\" && echo unharmed && exit 5"]);
     agent.arg(harness::subject()).arg(progress).arg(EVENTS);
     agent
 }
@@ -56,6 +56,7 @@ fn failed(output: &Output) -> String {
     assert!(lines.windows(2).any(|two| two == end), "{stdout}{stderr}");
     let sentence = stderr.lines().last().expect("a sentence").to_owned();
     assert!(sentence.starts_with("ft-agent: cannot write "), "{stderr}");
+    assert!(sentence.contains("; the command ended with exit status 5; "), "{sentence}");
     sentence
 }
 

@@ -8,14 +8,13 @@ use ft_agent::control::ControlError;
 use ft_agent::control::socket::Answer;
 use ft_agent::flight::FlightError;
 use ft_agent::live::LiveError;
-use ft_agent::record::RecordError;
+use ft_agent::record::{CutShort, RecordError};
 use ft_agent::signals;
 use ft_catalogue::CatalogueError;
 use ft_report::export::ExportError;
 use ft_report::listing::ListingError;
 use ft_report::sections;
 use ft_trace::convert::ConvertError;
-use ft_trace::spool::WriteError;
 use ft_trace::store::StoreError;
 
 /// Why a subcommand failed: one sentence that ends in the remedy.
@@ -105,8 +104,8 @@ pub(crate) enum CommandError {
     #[error(transparent)]
     Record(#[from] RecordError),
     /// The spool could not be written any more; what was recorded until then has been converted.
-    #[error("{0}; the trace ends there: {remedy} before you record again", remedy = .0.remedy())]
-    CutShort(WriteError),
+    #[error("{0}; the trace ends there: {remedy} before you record again", remedy = .0.error.remedy())]
+    CutShort(CutShort),
     /// A recording is whole, its conversion is not.
     #[error(
         "the recording is complete, but its conversion is not: {source}; after that, run \

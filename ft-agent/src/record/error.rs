@@ -1,7 +1,9 @@
 //! Why a recording cannot begin, or cannot go on.
 
 use std::io;
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
+use std::process::ExitStatus;
 
 use crate::collect::attach::Refusal;
 use crate::collect::cgroup::CgroupError;
@@ -180,9 +182,9 @@ pub enum RecordError {
     /// The spool cannot be written.
     #[error(
         "{0}; what was recorded until then is complete: {remedy}, then run `ft-agent convert {trace}`, here \
-         or wherever you move it to", remedy = .0.remedy(), trace = .0.trace().display()
+         or wherever you move it to", remedy = .0.error.remedy(), trace = .0.error.trace().display()
     )]
-    Spool(#[from] WriteError),
+    Spool(CutShort),
     /// Something that every Linux gives was refused.
     #[error("cannot {what}: {source}; check the limits of this user (`ulimit -a`)")]
     System {
@@ -191,6 +193,32 @@ pub enum RecordError {
         /// What the kernel said.
         source: io::Error,
     },
+}
+
+/// A recording that ended before its command.
+#[derive(Debug, thiserror::Error)]
+#[error("{error}{}", end_of(*status))]
+pub struct CutShort {
+    /// Why.
+    pub error: WriteError,
+    /// How the command ended, where it was waited for.
+    pub status: Option<ExitStatus>,
+}
+
+impl From<WriteError> for RecordError {
+    fn from(error: WriteError) -> RecordError {
+        RecordError::Spool(CutShort { error, status: None })
+    }
+}
+
+/// What became of a command whose status is not that of the agent.
+fn end_of(status: Option<ExitStatus>) -> String {
+    let Some(status) = status else { return String::new() };
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("; the command ended with exit status {code}"),
+        (None, Some(signal)) => format!("; the command was ended by signal {signal}"),
+        (None, None) => String::new(),
+    }
 }
 
 /// What helps before an output directory can be made.
@@ -264,6 +292,24 @@ mod tests {
         };
         assert!(output(libc::EMFILE).to_string().ends_with("(`ulimit -n`)"));
         assert!(output(libc::EACCES).to_string().ends_with("that you can write with -o"));
+    }
+
+    #[test]
+    fn a_recording_that_was_cut_short_says_how_its_command_ended() {
+        let said = |status: Option<i32>| {
+            let path = "t/spool/segment-000000.ft".into();
+            let error = WriteError { path, source: io::Error::from_raw_os_error(libc::ENOSPC) };
+            let status = status.map(ExitStatus::from_raw);
+            RecordError::Spool(CutShort { error, status }).to_string()
+        };
+        for (status, expected) in [
+            (Some(5 << 8), "; the command ended with exit status 5; what was recorded"),
+            (Some(9), "; the command was ended by signal 9; what was recorded"),
+            (None, "(os error 28); what was recorded"),
+        ] {
+            assert!(said(status).contains(expected), "{}", said(status));
+            assert!(said(status).contains("make room, then run `ft-agent convert t`"));
+        }
     }
 
     #[test]

@@ -37,7 +37,7 @@ mod wait;
 
 pub use asleep::Sleeper;
 pub use behind::Behind;
-pub use error::RecordError;
+pub use error::{CutShort, RecordError};
 pub use notice::Notice;
 pub use options::Options;
 pub use reader::Reader;

@@ -32,7 +32,7 @@ use super::notices::Heard;
 use super::progress::{Counters, Line};
 use super::sockets::Sockets;
 use super::tree::Tree;
-use super::{Options, Outcome, RecordError};
+use super::{CutShort, Options, Outcome, RecordError};
 use crate::collect::discover::Identity;
 use crate::control::registration::{self, Server};
 use crate::control::socket::{Answer, Asked, Control, ENDED, Request, Status};
@@ -159,7 +159,11 @@ impl Session<'_> {
         }
         let exit_code = status.as_ref().and_then(ExitStatus::code);
         let counters = self.counters.clone();
-        let finished = self.stop(cause, exit_code).await?;
+        let cut_short = |error| match error {
+            RecordError::Spool(cut) => RecordError::Spool(CutShort { status, ..cut }),
+            error => error,
+        };
+        let finished = self.stop(cause, exit_code).await.map_err(cut_short)?;
         let interrupted = cause != EndCause::Finished;
         let (bytes, processes) = (finished.bytes, finished.sources);
         Ok(Outcome { status, interrupted, bytes, lost: counters.lost(), processes })

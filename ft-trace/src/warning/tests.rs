@@ -9,6 +9,14 @@ fn a_warning_survives_meta_json_and_ends_in_its_remedy() {
     assert!(warning.to_string().ends_with("larger rings with --ring-size"));
 }
 
+/// Who filled a disk has not ended the recording in any way.
+#[test]
+fn a_recording_without_an_end_may_have_had_no_room() {
+    let said = Warning::NotEnded.to_string();
+    assert!(said.contains("was interrupted") && said.contains("a full disk"), "{said}");
+    assert!(said.ends_with("Ctrl-C or --duration, and leave it room"), "{said}");
+}
+
 #[test]
 fn a_loss_names_the_ring_that_would_have_been_enough() {
     let said = |bytes| {
