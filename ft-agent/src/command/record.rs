@@ -194,7 +194,7 @@ pub(crate) struct Args {
 
     /// Print the end of the recording as a line of JSON, instead of the findings.
     ///
-    /// To standard output, behind what a command has written there.
+    /// To standard output, behind what a command has written there: on the same line, if the command has not ended its last one.
     #[arg(long, hide_short_help = true, help_heading = TRACE)]
     json: bool,
 
@@ -224,8 +224,9 @@ All options: ft-agent record --help";
 const EXAMPLES: &str = "\
 Without a command, -p and --cgroup, processes that embed ft-user are recorded as they register.
 Standard output is the command's: the findings go to standard error, unless it is a terminal, or there is no command.
-The exit status is that of the command, if there is one and it ended by itself; 3 if it is 0 and a --deadline was missed;
-126 if it cannot be executed, 127 if it is not found.
+The exit status is that of the command, if there is one and it ended by itself, unless the recording itself fails: 1, and the
+error says how the command ended. A command that signal N ended gives 128+N. It is 3 if the command's is 0 and a --deadline was
+missed; 126 if it cannot be executed, 127 if it is not found.
 
 Examples:
   ft-agent record -- ./server --port 8080     run it and record it until it ends or Ctrl-C
