@@ -326,18 +326,31 @@ fn runs_of(runs: u64, of: u64) -> String {
     }
 }
 
+/// Why a program was not traced of which nothing was seen.
+const UNSEEN: &str = "perhaps it is statically linked, runs with the rights of its owner or group (set-user-ID), ended before the library was \
+                      loaded, had its environment cleared, as by `env -i`, or had no descriptor, memory or file size left for the \
+                      library's buffer; link it dynamically, run it as a user with these rights, let it keep LD_PRELOAD, or raise its limits \
+                      (`ulimit -a`)";
+
 fn untraced(programs: &[UntracedProgram]) -> String {
-    let one = |p: &UntracedProgram| {
-        let times =
-            if p.runs == 1 { String::new() } else { format!(", {} times", number::count(p.runs)) };
-        let reason = p.reason.as_deref().unwrap_or(
-            "perhaps it is statically linked, runs with the rights of its owner or group (set-user-ID), ended before the library was \
-             loaded, had its environment cleared, as by `env -i`, or had no descriptor, memory or file size left for the \
-             library's buffer; link it dynamically, run it as its owner, let it keep LD_PRELOAD, or raise its limits (`ulimit -a`)",
-        );
-        format!("{}{times} ({reason})", p.name)
+    let one = |p: &UntracedProgram| match p.runs {
+        1 => p.name.clone(),
+        runs => format!("{}, {} times", p.name, number::count(runs)),
     };
-    let named: Vec<String> = programs.iter().take(NAMED_PROGRAMS).map(one).collect();
+    // Each reason once, behind all programs that have it.
+    let mut groups: Vec<(&str, Vec<String>)> = Vec::new();
+    for program in programs.iter().take(NAMED_PROGRAMS) {
+        let reason = program.reason.as_deref().unwrap_or(UNSEEN);
+        match groups.iter_mut().find(|group| group.0 == reason) {
+            Some(group) => group.1.push(one(program)),
+            None => groups.push((reason, vec![one(program)])),
+        }
+    }
+    let group = |(reason, names): (&str, Vec<String>)| {
+        let each = if names.len() > 1 { "each: " } else { "" };
+        format!("{} ({each}{reason})", names.join("; "))
+    };
+    let named: Vec<String> = groups.into_iter().map(group).collect();
     let more = match programs.len().saturating_sub(NAMED_PROGRAMS) {
         0 => String::new(),
         more => format!(" and {} more", number::count(more as u64)),

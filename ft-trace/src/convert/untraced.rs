@@ -19,8 +19,9 @@ use crate::warning::UntracedProgram;
 /// Name of the library.
 const LIBRARY: &str = "libft_preload.so";
 
-/// Why a program may not have the library that could have it.
-const NOT_THERE: &str = "perhaps it ended before the library was loaded, or had its environment cleared, as by `env -i`; let it keep LD_PRELOAD";
+/// Why a program may not be traced that could have the library. Somebody may have looked before that was loaded.
+const NOT_THERE: &str = "perhaps it ended before the library was loaded, had its environment cleared, as by `env -i`, or had no descriptor, \
+                         memory or file size left for the library's buffer; let it keep LD_PRELOAD, or raise its limits (`ulimit -a`)";
 
 /// What hinders the library that is there.
 const NO_ROOM: &str = "the library was loaded, and did not begin: perhaps there was no descriptor, memory or file size left for its buffer, \
@@ -67,7 +68,7 @@ impl Look {
 pub(super) enum Seen {
     /// Nobody has.
     Nothing,
-    /// The library could have been loaded, and was not there.
+    /// The library could be loaded, and was not there yet.
     Loading,
     /// The library was there.
     Library,
@@ -207,6 +208,9 @@ mod tests {
         let told: Vec<_> = told.iter().map(|p| (p.runs, p.reason.as_deref())).collect();
         let why = Unreachable::Static.to_string();
         assert_eq!(told, [(2, None), (1, Some(&*why))]);
+        // Who looked too early has not seen that there was no room.
+        let early = Seen::Loading.reason().unwrap();
+        assert!(early.starts_with("perhaps ") && early.contains("file size left"), "{early}");
     }
 
     #[test]

@@ -68,13 +68,23 @@ fn programs_without_the_library_are_counted_in_words() {
     // Of which nothing was seen, each reason is possible, and has its remedy.
     for (reason, remedy) in [
         ("statically linked", "link it dynamically"),
-        ("(set-user-ID)", "run it as its owner"),
+        ("(set-user-ID)", "run it as a user with these rights"),
         ("environment cleared", "let it keep LD_PRELOAD"),
         ("file size left", "raise its limits (`ulimit -a`)"),
     ] {
         assert!(some.contains(reason) && some.contains(remedy), "{some}");
     }
     assert!(some.ends_with("(`ulimit -a`))"), "{some}");
+    let program = |name: &str, runs, reason: Option<&str>| UntracedProgram {
+        name: name.into(),
+        runs,
+        reason: reason.map(str::to_owned),
+    };
+    let programs =
+        vec![program("a", 1, None), program("b", 1, Some("it is static")), program("c", 2, None)];
+    let said = Warning::Untraced { runs: 4, of: 4, programs }.to_string();
+    assert!(said.contains(": a; c, 2 times (each: perhaps it is"), "{said}");
+    assert!(said.ends_with("(`ulimit -a`)); b (it is static)"), "{said}");
 }
 
 /// More room does not help a program that the kernel did not run.
