@@ -95,6 +95,25 @@ fn at_each_instruction_of_an_event_with_text() {
     step(0, "step.text", 1, false);
 }
 
+/// The child then has no ring, and what it writes goes nowhere: it lives all the same.
+#[test]
+fn at_each_instruction_of_an_event_of_a_child_that_gets_no_memfd() {
+    let Some(compiler) = compilers(&["gcc"]).pop() else { return };
+    let sources = ["tests/c/fork_step.c"];
+    let options = ["-std=gnu11", "-O2"];
+    let program = build(compiler, &options, &sources, Link::Shared, "fork-step-no-memfd");
+    for kind in [0, 2] {
+        let agent = Agent::new(&format!("fork-step-no-memfd-{kind}"));
+        let mut command = Command::new(&program);
+        command.args([&kind.to_string(), "1", "2"]).env("FT_SOCKET", &agent.path);
+        let forks: usize = run(&mut command).trim().parse().unwrap();
+        let mut memories = agent.memories();
+        assert!(forks > 30 && memories.len() == 1, "{forks} forks, {} memfds", memories.len());
+        let parent = memories.remove(0);
+        assert_eq!(parent.shared().0.unknown_children.load(Relaxed) as usize, forks);
+    }
+}
+
 /// The rare path is Rust, and has many more instructions.
 #[test]
 fn at_some_instructions_of_an_event_in_the_shared_ring() {

@@ -123,6 +123,8 @@ ft_user_v1_write_text:
     shr r10d, 17
     mov rsi, qword ptr [rip + ft_user_v1_tls@GOTTPOFF]
     mov rdi, qword ptr fs:[rsi + {tls_ring}]
+    test rdi, rdi
+    jz 7f                                   // the child of a handler's fork, which got no ring
     lea ecx, [r10 + 1]
     xadd qword ptr [rdi + {head}], rcx      // reserved; unlocked: only this thread writes head
     mov rsi, qword ptr fs:[rsi + {tls_cpu}]

@@ -1,6 +1,6 @@
 // A handler forks at each instruction of an event, and both processes go on with it. The program steps itself: its first process is
-// the tracer. Arguments: the kind of event, and how many instructions lie between two signals. Prints how many signals came, and of how many
-// children the status was not 0.
+// the tracer. Arguments: the kind of event, how many instructions lie between two signals, and
+// whether the thread has no ring (1), or its children get no memfd (2). Prints how many signals came.
 #define _GNU_SOURCE
 #include "feather_trace.h"
 #include <pthread.h>
@@ -8,13 +8,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define CHECK(condition) ((condition) ? (void)0 : (perror(#condition), _exit(1)))
 
 static volatile unsigned long round_number;
-static volatile sig_atomic_t bad, in_child;
+static volatile sig_atomic_t bad, in_child, without_memfd;
 
 static __attribute__((noinline)) void event(int kind)
 {
@@ -34,7 +35,14 @@ static void passes(int number)
 static void forks(int number)
 {
 	(void)number;
+	struct rlimit before, limit;
+	getrlimit(RLIMIT_NOFILE, &before);
+	limit = before;
+	if (without_memfd)
+		limit.rlim_cur = 0;
+	setrlimit(RLIMIT_NOFILE, &limit);
 	pid_t child = fork();
+	setrlimit(RLIMIT_NOFILE, &before);
 	if (child == 0) {
 		// Nobody traces it: it passes over the breakpoint at the end.
 		signal(SIGTRAP, passes);
@@ -109,10 +117,11 @@ static int at_breakpoint(pid_t pid)
 int main(int count, char **arguments)
 {
 	CHECK(count == 4);
-	int kind = atoi(arguments[1]), stride = atoi(arguments[2]), without_ring = atoi(arguments[3]);
+	int kind = atoi(arguments[1]), stride = atoi(arguments[2]), without = atoi(arguments[3]);
+	without_memfd = without == 2;
 	pid_t pid = fork();
 	if (pid == 0)
-		stepped(kind, without_ring);
+		stepped(kind, without == 1);
 	int status;
 	CHECK(waitpid(pid, &status, 0) == pid && WIFSTOPPED(status));
 	for (long at = 0;; at += stride) {
