@@ -4,7 +4,7 @@ use std::ptr;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 
-use ft_user::layout::{RingControl, commit};
+use ft_user::layout::{MIN_RING_SLOTS, RingControl, commit};
 use ft_user::ring::Ring;
 use ft_user::shared_ring::{Event, SharedRing};
 
@@ -91,6 +91,29 @@ fn at_the_end_of_a_recording_nothing_is_waited_for_that_something_is_behind() {
     leave(&s, 0, 1, true);
     let expected = ["thread true", "ring 0 1..=2", "loss ring slots never committed 1"];
     assert_eq!(finish(&mut s, false), expected);
+}
+
+/// A recording begins while a handler has interrupted a write, which may go on late.
+#[test]
+fn the_slot_of_a_write_that_an_agent_finds_unfinished_is_not_used_again_soon() {
+    let old = source(Mode::Discard, Since::Start);
+    claim(&old, 0);
+    write(&old, 0, 1, 3);
+    let left = old.memory.ring(0).control.head.load(Relaxed);
+    leave(&old, 0, 1, true);
+    let Source { identity, memory, .. } = old;
+    let mut s = Source::new(0, identity, memory, Since::Now, Seen::default());
+    let word = |s: &Source| {
+        let ring = s.memory.ring(0);
+        slot(ring.control, ring.len(), left).load(Relaxed)
+    };
+    let before = word(&s);
+    for first in (0..3 * u64::from(MIN_RING_SLOTS)).step_by(1024) {
+        write(&s, 0, first, 1024);
+        let frames = drain(&mut s);
+        assert!(!frames.iter().any(|frame| frame.starts_with("loss")), "{frames:?}");
+        assert_eq!(word(&s), before, "{first}");
+    }
 }
 
 /// Where a loss is told, it is from the last look before it to the first that has seen it.
