@@ -26,6 +26,8 @@ pub(crate) struct AtFork {
     pub(crate) own: *const RingControl,
     pub(crate) head: u64,
     pub(crate) unfinished: u32,
+    /// Index of the oldest of these.
+    pub(crate) oldest: u64,
     claim: Claim,
     /// Forks of handlers that have interrupted this one.
     inner: u32,
@@ -131,11 +133,14 @@ impl AtFork {
             process::made().and_then(|memfd| Some((claim::own()?, memfd.config().ring_slots)));
         // SAFETY: a ring of this process is mapped, with as many slots.
         let ring = own.and_then(|(own, slots)| unsafe { Ring::new(own, slots) });
+        let head = ring.as_ref().map_or(0, |ring| ring.control.head.load(Relaxed));
+        let (unfinished, oldest) = ring.as_ref().map_or((0, head), Ring::unfinished);
         let is_over = arch::tls_get(Word::Claim) == Claim::Over as u32;
         AtFork {
             own: own.map_or(ptr::null(), |(own, _)| ptr::from_ref(own)),
-            head: ring.as_ref().map_or(0, |ring| ring.control.head.load(Relaxed)),
-            unfinished: ring.as_ref().map_or(0, Ring::unfinished),
+            head,
+            unfinished,
+            oldest,
             claim: if is_over { Claim::Over } else { Claim::Allowed },
             inner: 0,
             frame: 0,

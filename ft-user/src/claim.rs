@@ -16,6 +16,7 @@ use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 
 use crate::arch::Word;
+use crate::at_fork::AtFork;
 use crate::critical::SignalsBlocked;
 use crate::layout::{RingControl, ring_state};
 use crate::memfd::Memfd;
@@ -257,13 +258,12 @@ pub(crate) fn disown() {
     }
 }
 
-/// In a forked child: prepares the first ring of its `memfd`, which nobody else can see yet, for the calling thread. It goes on at the
-/// index `head`, behind `unfinished` events that it has lost.
+/// In a forked child: prepares the first ring of its `memfd`, which nobody else can see yet, for the calling thread. It goes on where
+/// the parent's was, behind unfinished events that it has lost.
 pub(crate) fn inherit(
     memfd: &Memfd,
     ring: NonNull<RingControl>,
-    head: u64,
-    unfinished: u32,
+    &AtFork { head, unfinished, oldest, .. }: &AtFork,
 ) -> &'static RingControl {
     arch::tls_set(Word::Tid, kernel::gettid());
     let ring = first_claim(memfd, ring);
@@ -271,6 +271,10 @@ pub(crate) fn inherit(
     ring.head.store(head, Relaxed);
     ring.cut_by_fork.store(unfinished, Relaxed);
     take_over(memfd, ring);
+    // SAFETY: as in `take_over`.
+    if let Some(whole) = unsafe { Ring::new(ring, memfd.config().ring_slots) } {
+        whole.keep_out_of(oldest..head);
+    }
     // SYNC: rings-used
     memfd.header().rings_used.store(1, Release);
     ring

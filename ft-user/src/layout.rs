@@ -201,7 +201,8 @@ pub struct RingControl {
 
     /// Written by the reader only: everything below is consumed.
     pub tail: AtomicU64,
-    /// Written by the reader only: the index behind the newest write that it has passed over although its thread lives; 0: none.
+    /// The index behind the newest write that the reader has passed over although its thread lives; 0: none. Written by the reader
+    /// only, but at the begin of a forked child.
     pub passed_at: AtomicU64,
     /// Written by the reader only: of the events lost in all, how many loss events it has read or has told of itself.
     pub told: AtomicU64,
@@ -216,7 +217,7 @@ pub struct RingControl {
     /// Events of the owner that a fork has cut in two, in the ring of the child: their rest is written where no reader looks. The
     /// reader takes the number when it tells of them.
     pub cut_by_fork: AtomicU32,
-    /// `head` when the present owner claimed the ring.
+    /// `head` when the present owner claimed the ring; in a forked child, where its oldest write begins that the fork has cut in two.
     pub claimed_at: AtomicU64,
     /// Thread name when it was claimed (`PR_GET_NAME`), NUL-padded.
     pub name: [AtomicU64; 2],

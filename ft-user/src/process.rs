@@ -334,14 +334,14 @@ unsafe fn inherit(
     memfd: &Memfd,
     file: &OfMemfd,
     own: NonNull<RingControl>,
-    &AtFork { head, unfinished, .. }: &AtFork,
+    at_fork: &AtFork,
     counting: Counting,
 ) -> bool {
     let Some(fd) = file.number() else { return false };
     // SAFETY: as above; a child has one thread, which is here.
     unsafe {
         mapped::replace(memfd, fd, own, |own| {
-            let control = claim::inherit(memfd, own, head, unfinished);
+            let control = claim::inherit(memfd, own, at_fork);
             // Counters are opened with the next event that finds no room.
             if !counting.is_nothing()
                 && let Some(ring) = Ring::new(control, memfd.config().ring_slots)

@@ -2,23 +2,25 @@
 //! interrupted one.
 //!
 //! The child goes on behind them: what the handler returns to writes the rest where no reader looks, so each is one event that the
-//! child has lost. The parent's is written to its end in the parent.
+//! child has lost. The parent's is written to its end in the parent. In the child's ring its slots are kept out of use, as those of
+//! any write that may go on late ([`crate::guard`]).
 
+use core::ops::Range;
 use core::sync::atomic::Ordering::Relaxed;
 
 use crate::layout::{MARGIN_SLOTS, commit};
 use crate::ring::Ring;
 
 impl Ring<'_> {
-    /// How many there are. The calling thread owns the ring.
+    /// How many there are, and the index of the oldest, or the next one. The calling thread owns the ring.
     ///
     /// An event that was interrupted before it has marked its first slot is counted as one with another one right behind it of
     /// which the same is true.
-    pub(crate) fn unfinished(&self) -> u32 {
+    pub(crate) fn unfinished(&self) -> (u32, u64) {
         let control = self.control;
         let head = control.head.load(Relaxed);
-        let oldest = head.saturating_sub(MARGIN_SLOTS.into()).max(control.claimed_at.load(Relaxed));
-        let (mut count, mut index) = (0, oldest.max(self.len()));
+        let first = head.saturating_sub(MARGIN_SLOTS.into()).max(control.claimed_at.load(Relaxed));
+        let (mut count, mut oldest, mut index) = (0, head, first.max(self.len()));
         let mut is_unmarked = false;
         while index < head {
             let word = self.slot(index).commit.load(Relaxed);
@@ -29,17 +31,35 @@ impl Ring<'_> {
                 index += 1 + u64::from(commit::continuations(word));
             } else if is_first {
                 (count, is_unmarked) = (count + 1, false);
+                oldest = oldest.min(index);
                 index += 1 + u64::from(commit::continuations(word));
             } else if is_marked {
                 // Behind the first slot of an event that began before the oldest that is looked at.
                 index += 1;
             } else {
                 count += u32::from(!is_unmarked);
+                oldest = oldest.min(index);
                 is_unmarked = true;
                 index += 1;
             }
         }
-        count
+        (count, oldest)
+    }
+
+    /// In a forked child, whose ring is prepared to go on behind these indices: writes may go on late in their slots.
+    pub(crate) fn keep_out_of(&self, indices: Range<u64>) {
+        let control = self.control;
+        if indices.is_empty() {
+            return;
+        }
+        // As a write marks its slot that is not finished.
+        for index in indices.clone() {
+            self.slot(index).commit.store(commit::tag(index) << commit::TAG_SHIFT, Relaxed);
+        }
+        control.claimed_at.store(indices.start, Relaxed);
+        control.passed_at.store(indices.end, Relaxed);
+        control.clear_until.store(indices.start, Relaxed);
+        control.limit.store(0, Relaxed);
     }
 }
 
@@ -47,7 +67,9 @@ impl Ring<'_> {
 mod tests {
     use super::*;
     use crate::layout::Mode;
-    use crate::test_ring::TestRing;
+    use crate::reader::Uncommitted;
+    use crate::ring::Written;
+    use crate::test_ring::{SLOTS, TestRing, drain};
 
     /// A ring with events of so many words, the ones that are `None` reserved only.
     fn check(events: &[(usize, bool)], expected: u32) {
@@ -61,7 +83,7 @@ mod tests {
                 first.store(first.load(Relaxed) & !commit::COMMITTED, Relaxed);
             }
         }
-        assert_eq!(ring.unfinished(), expected, "{events:?}");
+        assert_eq!(ring.unfinished().0, expected, "{events:?}");
     }
 
     #[test]
@@ -75,16 +97,60 @@ mod tests {
         check(&vec![(8, true); 400], 0);
     }
 
+    /// The child of a handler's fork writes on, for laps, before the handler returns to what it has interrupted.
+    #[test]
+    fn no_event_of_the_child_uses_the_slots_of_what_was_interrupted() {
+        for (mode, lap) in [(Mode::Discard, 1), (Mode::Discard, 70_000), (Mode::Overwrite, 1)] {
+            let (parent, child) = (TestRing::new(mode), TestRing::new(mode));
+            let (parent, ring) = (parent.ring(), child.ring());
+            for place in [&parent.control.head, &parent.control.tail, &parent.control.claimed_at] {
+                place.store(lap * SLOTS, Relaxed);
+            }
+            parent.put(0x1000, 0, &[1; 5], || 1);
+            // One of two slots, and one of which nothing is marked.
+            let cut = parent.control.head.load(Relaxed);
+            parent.put(0x1000, 0, &[1; 5], || 1);
+            parent.slot(cut).commit.fetch_and(!commit::COMMITTED, Relaxed);
+            parent.control.head.fetch_add(1, Relaxed);
+            let head = parent.control.head.load(Relaxed);
+            let (count, oldest) = parent.unfinished();
+            assert_eq!((count, oldest, head), (2, cut, cut + 3));
+
+            ring.control.tail.store(head, Relaxed);
+            ring.control.head.store(head, Relaxed);
+            ring.prepare(mode);
+            ring.keep_out_of(oldest..head);
+            assert_eq!(ring.unfinished().1, cut, "for a child of the child");
+            let mut reader = child.reader();
+            let mut read = 0;
+            for n in 0..3 * SLOTS {
+                assert_eq!(child.write(0x1000, &[n]), Written::Whole);
+                while mode == Mode::Discard && n % 512 == 511 {
+                    let (drained, events) = drain(&mut reader, &ring, Uncommitted::Wait);
+                    read += events.len() as u64;
+                    if !drained.more {
+                        break;
+                    }
+                }
+                for index in oldest..head {
+                    let word = ring.slot(index).commit.load(Relaxed);
+                    assert_eq!(word, commit::tag(index) << commit::TAG_SHIFT, "{n}");
+                }
+            }
+            assert!(mode == Mode::Overwrite || read == 3 * SLOTS, "{read}");
+        }
+    }
+
     #[test]
     fn one_that_is_only_reserved_is_counted_once() {
         let memory = TestRing::new(Mode::Discard);
         let ring = memory.ring();
         ring.put(0x1000, 0, &[1], || 1);
         ring.control.head.fetch_add(3, Relaxed);
-        assert_eq!(ring.unfinished(), 1);
+        assert_eq!(ring.unfinished().0, 1);
         ring.put(0x1000, 0, &[1; 5], || 1);
-        assert_eq!(ring.unfinished(), 1);
+        assert_eq!(ring.unfinished().0, 1);
         ring.control.head.fetch_add(1, Relaxed);
-        assert_eq!(ring.unfinished(), 2);
+        assert_eq!(ring.unfinished().0, 2);
     }
 }

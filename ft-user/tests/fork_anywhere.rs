@@ -35,6 +35,11 @@ enum Half {
 fn half(child: &mut Memory, event: &str) -> Half {
     let of_ring = |ring: &ft_user::layout::RingControl| u64::from(ring.cut_by_fork.load(Relaxed));
     let lost = child.rings().map(of_ring).sum::<u64>() + child.shared().0.lost.load(Relaxed);
+    // What is written late has its slots for itself.
+    let is_kept = |ring: &ft_user::layout::RingControl| {
+        ring.claimed_at.load(Relaxed) < ring.passed_at.load(Relaxed)
+    };
+    assert!(child.rings().all(|ring| (of_ring(ring) > 0) == is_kept(ring)));
     let names: Vec<_> = child.take_last().into_iter().map(|event| event.name).collect();
     match (lost, &names[..]) {
         (0, [whole, after]) if whole == event && after == "step.after" => Half::Whole,
