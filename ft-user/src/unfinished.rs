@@ -12,7 +12,8 @@ use crate::layout::{MARGIN_SLOTS, commit};
 use crate::ring::Ring;
 
 impl Ring<'_> {
-    /// How many there are, and the index of the oldest, or the next one. The calling thread owns the ring.
+    /// How many there are, and the index of the oldest, or the next one. The calling thread owns the ring. Those that the reader has
+    /// passed over are not counted: it has told of them, also where their thread has left them (`siglongjmp`).
     ///
     /// An event that was interrupted before it has marked its first slot is counted as one with another one right behind it of
     /// which the same is true.
@@ -21,6 +22,7 @@ impl Ring<'_> {
         let head = control.head.load(Relaxed);
         let first = head.saturating_sub(MARGIN_SLOTS.into()).max(control.claimed_at.load(Relaxed));
         let (mut count, mut oldest, mut index) = (0, head, first.max(self.len()));
+        let consumed = control.tail.load(Relaxed);
         let mut is_unmarked = false;
         while index < head {
             let word = self.slot(index).commit.load(Relaxed);
@@ -30,14 +32,15 @@ impl Ring<'_> {
                 is_unmarked = false;
                 index += 1 + u64::from(commit::continuations(word));
             } else if is_first {
-                (count, is_unmarked) = (count + 1, false);
+                count += u32::from(index >= consumed);
+                is_unmarked = false;
                 oldest = oldest.min(index);
                 index += 1 + u64::from(commit::continuations(word));
             } else if is_marked {
                 // Behind the first slot of an event that began before the oldest that is looked at.
                 index += 1;
             } else {
-                count += u32::from(!is_unmarked);
+                count += u32::from(!is_unmarked && index >= consumed);
                 oldest = oldest.min(index);
                 is_unmarked = true;
                 index += 1;
@@ -138,6 +141,24 @@ mod tests {
                 }
             }
             assert!(mode == Mode::Overwrite || read == 3 * SLOTS, "{read}");
+        }
+    }
+
+    /// The reader has told of it: it was left, or its thread is within a handler for long.
+    #[test]
+    fn one_that_the_reader_has_passed_over_is_not_counted_again() {
+        for marked in [true, false] {
+            let memory = TestRing::new(Mode::Discard);
+            let (ring, mut reader) = (memory.ring(), memory.reader());
+            let left = ring.control.head.fetch_add(1, Relaxed);
+            if marked {
+                let word = commit::tag(left) << commit::TAG_SHIFT;
+                ring.slot(left).commit.store(word, Relaxed);
+            }
+            ring.put(0x1000, 0, &[1], || 1);
+            assert_eq!(ring.unfinished(), (1, left));
+            reader.pass_unfinished(&ring, 1);
+            assert_eq!(ring.unfinished(), (0, left), "it may go on all the same");
         }
     }
 
