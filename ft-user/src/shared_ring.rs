@@ -82,9 +82,12 @@ impl<'a> SharedRing<'a> {
     pub(crate) fn count_lost(&self, events: u32, tsc: u64) {
         if events > 0 {
             let control = self.control;
-            // The first loss of all stays; the last is whoever comes last.
-            let _ = control.loss_tsc[0].compare_exchange(0, tsc, Relaxed, Relaxed);
-            control.loss_tsc[1].store(tsc, Relaxed);
+            let [first, last] = &control.loss_tsc;
+            // Who comes later may have lost earlier: a handler or another thread was in between.
+            if first.compare_exchange(0, tsc, Relaxed, Relaxed).is_err() {
+                first.fetch_min(tsc, Relaxed);
+            }
+            last.fetch_max(tsc, Relaxed);
             control.lost.fetch_add(events.into(), Release);
         }
     }

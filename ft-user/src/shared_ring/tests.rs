@@ -61,6 +61,21 @@ fn full_ring_counts_the_loss() {
     assert_eq!(left, [11, 12, 13, 17]);
 }
 
+/// A handler interrupts the loss of an event behind the reading of its time, and loses one later.
+#[test]
+fn a_loss_is_from_the_earliest_to_the_latest() {
+    let (control, slots) = ring(1);
+    let writer = SharedRing::new(&control, &slots);
+    assert!(writer.write(event(&[]), || 10));
+    let interrupted = || {
+        assert!(!writer.write(event(&[]), || 30));
+        20
+    };
+    assert!(!writer.write(event(&[]), interrupted));
+    let loss = Reader::new(&control, &slots, 0).loss();
+    assert_eq!(loss, Loss { events: 2, tsc: [20, 30] });
+}
+
 /// All that can be read.
 fn all(reader: &mut Reader<'_>) -> Vec<u64> {
     std::iter::from_fn(|| reader.read_any()).map(|record| record.tsc).collect()

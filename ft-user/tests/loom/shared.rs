@@ -65,6 +65,25 @@ fn slots_are_used_again_when_they_are_read() {
     use_again();
 }
 
+/// Two writers find a full ring: both losses are within what is told of them, whoever comes first.
+#[test]
+fn a_loss_is_from_the_earliest_to_the_latest() {
+    explore(2, || {
+        let memory = Arc::new(SharedMemory::new());
+        assert!((0..2).all(|n| write(&memory, 10 + n)));
+        let writers = [20, 21].map(|n| {
+            let memory = memory.clone();
+            loom::thread::spawn(move || assert!(!write(&memory, n)))
+        });
+        let seen = Reader::new(&memory.control, &memory.slots, 0).loss();
+        let is_within = |tsc: u64| seen.tsc[0] <= tsc && tsc <= seen.tsc[1];
+        assert!(seen.events == 0 || is_within(20) || is_within(21), "{seen:?}");
+        writers.map(|writer| writer.join().unwrap());
+        let loss = Reader::new(&memory.control, &memory.slots, 0).loss();
+        assert_eq!((loss.events, loss.tsc), (2, [20, 21]));
+    });
+}
+
 #[test]
 fn each_ordering_is_needed() {
     for weakening in [(Role::Marker, Access::Store, Relaxed), (Role::Marker, Access::Load, Relaxed)]
