@@ -336,7 +336,7 @@ impl Source {
     ) -> Result<(), WriteError> {
         let mut round = Round::default();
         for index in 0..self.rings_used() {
-            self.snapshot_ring(index, now_ns, &mut round, work, sink)?;
+            self.snapshot_ring(index, Look::Round, now_ns, &mut round, work, sink)?;
         }
         Ok(())
     }

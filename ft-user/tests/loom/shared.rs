@@ -78,7 +78,7 @@ fn a_loss_is_from_the_earliest_to_the_latest() {
         let seen = Reader::new(&memory.control, &memory.slots, 0).loss();
         let is_within = |tsc: u64| seen.tsc[0] <= tsc && tsc <= seen.tsc[1];
         assert!(seen.events == 0 || is_within(20) || is_within(21), "{seen:?}");
-        writers.map(|writer| writer.join().unwrap());
+        writers.into_iter().for_each(|writer| writer.join().unwrap());
         let loss = Reader::new(&memory.control, &memory.slots, 0).loss();
         assert_eq!((loss.events, loss.tsc), (2, [20, 21]));
     });

@@ -254,6 +254,58 @@ fn a_snapshot_of_a_thread_that_never_pauses_has_half_of_its_ring() {
     assert_eq!(s.offences(), []);
 }
 
+/// A snapshot in overwrite mode: what came out.
+fn snapshot(source: &mut Source) -> Vec<String> {
+    let mut frames = Frames::default();
+    source.snapshot(0, &mut Work::last(), &mut frames.sink()).unwrap();
+    frames.0
+}
+
+/// The thread goes on with its write behind the snapshot, at whatever step it was.
+#[test]
+fn an_event_that_is_being_written_is_in_a_later_snapshot() {
+    for (slots, marked) in [(1, true), (1, false), (3, true), (3, false)] {
+        let mut s = source(Mode::Overwrite, Since::Start);
+        claim(&s, 0);
+        write(&s, 0, 1, 2);
+        drain(&mut s);
+        let at = s.memory.ring(0).control.head.load(Relaxed);
+        leave(&s, 0, slots, marked);
+        assert_eq!(snapshot(&mut s), ["thread true", "ring 0 1..=2"]);
+        assert_eq!(snapshot(&mut s), [""; 0]);
+        let (ring, tag) = (s.memory.ring(0), |at| commit::tag(at) << commit::TAG_SHIFT);
+        for at in at + 1..at + slots {
+            let word = tag(at) | commit::CONTINUATION | commit::COMMITTED;
+            slot(ring.control, ring.len(), at).store(word, Relaxed);
+        }
+        let word = tag(at) | (slots - 1) << commit::CONT_SHIFT | u64::from(KEY);
+        slot(ring.control, ring.len(), at).store(word | commit::COMMITTED, Relaxed);
+        assert_eq!(snapshot(&mut s).len(), 1);
+        write(&s, 0, 3, 2);
+        assert_eq!(finish(&mut s, true), ["ring 0 3..=4"]);
+    }
+}
+
+/// Its thread is within a handler that has written on, or has left it.
+#[test]
+fn an_event_that_is_not_finished_at_a_snapshot_and_has_others_behind_it_is_counted() {
+    for (slots, marked) in [(1, true), (1, false), (3, true), (3, false)] {
+        let mut s = source(Mode::Overwrite, Since::Start);
+        claim(&s, 0);
+        write(&s, 0, 1, 2);
+        drain(&mut s);
+        leave(&s, 0, slots, marked);
+        write(&s, 0, 3, 2);
+        let loss = "loss ring slots never committed 1";
+        assert_eq!(snapshot(&mut s), ["thread true", "ring 0 1..=2", "ring 0 3..=4", loss]);
+        assert_eq!(snapshot(&mut s), [""; 0]);
+        write(&s, 0, 5, 1);
+        // Its process is killed within the last one.
+        leave(&s, 0, slots, marked);
+        assert_eq!(finish(&mut s, true), ["ring 0 5..=5", loss]);
+    }
+}
+
 #[test]
 fn a_ring_of_a_living_thread_that_gives_nothing_is_told() {
     let mut s = source(Mode::Overwrite, Since::Start);

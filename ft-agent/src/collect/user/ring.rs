@@ -57,7 +57,7 @@ pub(super) struct Owned {
     /// Until when `tid` is believed, ns.
     believed_until: i64,
     /// TSC of the last look at whose end all was read that was reserved then: what is not read was begun later.
-    read_at: u64,
+    pub(super) read_at: u64,
     /// TSC of the last look, and what was reserved then.
     looked: (u64, u64),
     /// The unfinished write at which reading stands, since when, ns, and the same as TSC.
@@ -86,7 +86,7 @@ impl Owned {
     }
 
     /// Begins a look, at which so much is reserved.
-    fn look(&mut self, now: u64, head: u64) {
+    pub(super) fn look(&mut self, now: u64, head: u64) {
         let (looked_at, reserved) = self.looked;
         if reserved <= self.reader.tail() {
             self.read_at = looked_at;
@@ -171,7 +171,7 @@ impl Source {
             return Ok(false);
         }
         if state == ring_state::EXITED {
-            if !self.snapshot_ring(index, now_ns, round, work, sink)? {
+            if !self.snapshot_ring(index, look, now_ns, round, work, sink)? {
                 return Ok(false);
             }
             self.tell_pending_loss(index, true, sink)?;
@@ -195,7 +195,7 @@ impl Source {
         while self.last.next_ring < self.rings_used() {
             let index = self.last.next_ring;
             let done = self.drain_ring(index, now_ns, look, round, work, sink)?
-                && self.snapshot_ring(index, now_ns, round, work, sink)?;
+                && self.snapshot_ring(index, look, now_ns, round, work, sink)?;
             if goes_on && work.is_done() {
                 return Ok(false);
             }
@@ -352,6 +352,23 @@ impl Source {
             self.tell_loss(Loss { from, to, ..loss }, sink)?;
         }
         Ok(done)
+    }
+
+    /// Looks whose ring it is, before something is told of that of which no event was read.
+    pub(super) fn ask_owner(
+        &mut self,
+        index: u32,
+        now_ns: i64,
+        work: &mut Work,
+        sink: &mut impl Sink,
+    ) -> Result<(), WriteError> {
+        let Some(Some(owned)) = self.rings.get_mut(index as usize) else { return Ok(()) };
+        let ring = self.memory.ring(index);
+        let thread = owned.update(&mut self.owners, &self.identity, &ring, now_ns, work);
+        thread.map_or(Ok(()), |thread| {
+            work.spend(work::LOOK_UP);
+            sink(&Frame::Thread(thread))
+        })
     }
 
     /// Events that the fork of the process has cut in two: their other half is the parent's.

@@ -4,19 +4,24 @@
 //! slot. Where the thread has overwritten what comes next, the copy goes on so far ahead of it that it is not overtaken again, and
 //! up to what is the newest then: at most a quarter of the ring ahead. Who was overtaken goes on with what is written meanwhile until
 //! half of the ring is copied, since the copying thread may have lost its CPU.
+//!
+//! An event that is being written is left for the next snapshot. One that its thread has not finished although it has written on, or
+//! has ended, is counted as lost.
 
 use std::mem::size_of;
 use std::ops::Range;
 use std::sync::atomic::Ordering::Acquire;
 
-use ft_user::layout::{Mode, Slot};
+use ft_user::layout::{MARGIN_SLOTS, MAX_EVENT_SLOTS, Mode, Slot};
 use ft_user::reader::{Reader, Uncommitted};
 
-use super::ring::FRAME_SLOTS;
+use super::ring::{FRAME_SLOTS, Look};
 use super::{Offence, Round, Sink, Source};
+use crate::clock::read_tsc;
 use crate::collect::work::{self, Work};
 use ft_trace::spool::WriteError;
-use ft_trace::spool::frame::{Frame, Slots};
+use ft_trace::spool::frame::{Frame, Loss, Slots};
+use ft_trace::tables::{LossOrigin, LossReason};
 
 /// Slots that are copied before any is written: 8 MiB, all of a ring of the default size.
 ///
@@ -40,6 +45,7 @@ impl Source {
     pub(super) fn snapshot_ring(
         &mut self,
         index: u32,
+        look: Look,
         now_ns: i64,
         round: &mut Round,
         work: &mut Work,
@@ -53,7 +59,10 @@ impl Source {
         if newest.tail() > owned.reader.tail() {
             owned.reader = newest;
         }
-        let mut copy = Copy::begin(&self.memory.ring(index));
+        let before = read_tsc();
+        let mut copy = Copy::begin(&self.memory.ring(index), look);
+        owned.look(before, copy.end);
+        let from = owned.read_at.max(self.since_tsc) as i64;
         let unread = copy.end.saturating_sub(owned.reader.tail());
         loop {
             self.scratch.clear();
@@ -65,8 +74,17 @@ impl Source {
         }
         self.scratch.shrink_to(FRAME_SLOTS as usize * size_of::<Slot>());
         round.slots += copy.copied;
-        if unread > 0 && copy.copied == 0 && !work.is_done() {
+        // A thread is within no more writes than that.
+        if unread > MARGIN_SLOTS.into() && copy.copied == 0 && !work.is_done() {
             self.offences.add(Offence::Overrun);
+        }
+        if copy.lost > 0 {
+            if copy.copied == 0 {
+                self.ask_owner(index, now_ns, work, sink)?;
+            }
+            let tid = self.rings[index as usize].as_ref().map_or(-1, |owned| owned.tid);
+            let loss = self.loss(LossOrigin::Ring, LossReason::NeverCommitted, tid, copy.lost);
+            self.tell_loss(Loss { from, to: read_tsc() as i64, ..loss }, sink)?;
         }
         Ok(copy.done)
     }
@@ -98,20 +116,41 @@ impl Source {
                 work.spend(work::ASK);
                 owned.backed = tail.saturating_add(self.memory.backed_slots(index, tail));
             }
+            let is_overtaken = || ring.control.head.load(Acquire) > tail.saturating_add(ring.len());
             if owned.backed <= tail {
-                let hole = self.memory.unbacked_slots(index, tail);
-                owned.reader.pass(hole.clamp(1, copy.end - tail));
+                let hole = self.memory.unbacked_slots(index, tail).clamp(1, copy.end - tail);
+                if hole == copy.end - tail && copy.waits() {
+                    break;
+                }
+                owned.reader.pass(hole);
+                if !is_overtaken() {
+                    copy.lost += hole.div_ceil(MAX_EVENT_SLOTS.into());
+                }
                 continue;
             }
             let (start, end) = (self.scratch.len(), owned.backed.min(copy.end));
-            let (budget, skip) = (FRAME_SLOTS.min(work.left()), Uncommitted::Skip);
-            let drained = owned.reader.drain_below(&ring, end, skip, budget, &mut self.scratch);
+            let budget = FRAME_SLOTS.min(work.left());
+            let mut drain = |reader: &mut Reader, uncommitted| {
+                reader.drain_below(&ring, end, uncommitted, budget, &mut self.scratch)
+            };
+            let mut drained = drain(&mut owned.reader, Uncommitted::Wait);
+            if drained.slots + drained.skipped + drained.passed == 0 && !is_overtaken() {
+                let is_last = end == copy.end && owned.reader.unfinished(&ring, end).is_none();
+                if is_last && copy.waits() {
+                    break;
+                }
+                drained = drain(&mut owned.reader, Uncommitted::Skip);
+                // What its thread overwrites meanwhile is no loss.
+                if !is_overtaken() {
+                    copy.lost += drained.lost;
+                }
+            }
             if drained.slots > 0 {
                 runs.push((drained.first_index, start..self.scratch.len()));
                 copy.copied += drained.slots;
             }
             let all = drained.slots + drained.skipped + drained.passed;
-            if all == 0 {
+            if all == 0 && !is_overtaken() {
                 // An event that reaches beyond what is in memory, or beyond the end.
                 owned.reader.pass(1);
             }
@@ -161,6 +200,10 @@ struct Copy {
     /// How far ahead of the thread it goes on when it is overtaken.
     lead: u64,
     copied: u64,
+    /// Events that were not finished.
+    lost: u64,
+    /// There are later snapshots, or the recording ends before its thread does.
+    is_live: bool,
     /// Slots that were looked at, and how many at most.
     looked: u64,
     most: u64,
@@ -168,15 +211,23 @@ struct Copy {
 }
 
 impl Copy {
-    fn begin(ring: &ft_user::ring::Ring<'_>) -> Copy {
+    fn begin(ring: &ft_user::ring::Ring<'_>, look: Look) -> Copy {
         Copy {
             end: ring.control.head.load(Acquire),
             lead: FIRST_LEAD,
             copied: 0,
+            lost: 0,
+            is_live: look != Look::Ended,
             looked: 0,
             most: RINGS * ring.len(),
             done: false,
         }
+    }
+
+    /// Ends in front of what is not finished and has nothing behind it, if it may still be.
+    fn waits(&mut self) -> bool {
+        self.done |= self.is_live;
+        self.is_live
     }
 
     fn is_over(&self, work: &Work) -> bool {
