@@ -116,6 +116,35 @@ fn the_slot_of_a_write_that_an_agent_finds_unfinished_is_not_used_again_soon() {
     }
 }
 
+/// A thread is killed within its first event, in a ring that another one had before.
+#[test]
+fn a_loss_is_that_of_the_owner_of_the_ring() {
+    for mode in [Mode::Discard, Mode::Overwrite] {
+        let mut s = source(mode, Since::Start);
+        claim(&s, 0);
+        write(&s, 0, 1, 3);
+        s.memory.ring(0).control.state.store(ring_state::EXITED, Release);
+        drain(&mut s);
+        assert_eq!(s.memory.ring(0).control.state.load(Relaxed), ring_state::FREE);
+        claim(&s, 0);
+        // One that the kernel does not know.
+        s.memory.ring(0).control.tid.store(1 << 23, Relaxed);
+        leave(&s, 0, 1, true);
+        let mut told = Vec::new();
+        let mut sink = |frame: &Frame<'_>| {
+            match frame {
+                Frame::Thread(thread) => told.push(thread.tid),
+                Frame::Loss(loss) => told.push(loss.tid),
+                _ => {}
+            }
+            Ok(())
+        };
+        s.finish(0, true, &mut Work::last(), &mut sink).unwrap();
+        let [thread, loss] = told[..] else { panic!("{told:?}") };
+        assert!(thread == loss && thread != std::process::id() as i32, "{told:?}");
+    }
+}
+
 /// Where a loss is told, it is from the last look before it to the first that has seen it.
 #[test]
 fn what_was_left_has_a_place() {

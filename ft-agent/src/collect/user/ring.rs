@@ -199,7 +199,7 @@ impl Source {
             if goes_on && work.is_done() {
                 return Ok(false);
             }
-            self.end_ring(index, ended, done, sink)?;
+            self.end_ring(index, ended, done, now_ns, work, sink)?;
             self.last.next_ring += 1;
         }
         Ok(true)
@@ -211,6 +211,8 @@ impl Source {
         index: u32,
         ended: bool,
         done: bool,
+        now_ns: i64,
+        work: &mut Work,
         sink: &mut impl Sink,
     ) -> Result<(), WriteError> {
         let Some(owned) = self.rings.get(index as usize).and_then(Option::as_ref) else {
@@ -221,7 +223,8 @@ impl Source {
         if !done && left > 0 {
             self.offences.add(Offence::Endless);
             let (from, to) = (owned.read_at.max(self.since_tsc) as i64, read_tsc() as i64);
-            let loss = self.loss(LossOrigin::Ring, LossReason::NotRead, owned.tid, left);
+            let tid = self.ask_owner(index, now_ns, work, sink)?;
+            let loss = self.loss(LossOrigin::Ring, LossReason::NotRead, tid, left);
             self.tell_loss(Loss { from, to, ..loss }, sink)?;
         }
         self.tell_pending_loss(index, ended, sink)
@@ -344,8 +347,13 @@ impl Source {
             round.found(waiting, ring.len());
         }
         round.slots += copied;
-        owned.reader.consume(&ring);
-        let (tid, from) = (owned.tid, owned.read_at.max(self.since_tsc) as i64);
+        let (reader, mut tid) = (owned.reader, owned.tid);
+        let from = owned.read_at.max(self.since_tsc) as i64;
+        // Before it is consumed, as above.
+        if lost > 0 && copied == 0 {
+            tid = self.ask_owner(index, now_ns, work, sink)?;
+        }
+        reader.consume(&self.memory.ring(index));
         if lost > 0 {
             let to = until.unwrap_or_else(read_tsc) as i64;
             let loss = self.loss(LossOrigin::Ring, LossReason::NeverCommitted, tid, lost);
@@ -354,21 +362,23 @@ impl Source {
         Ok(done)
     }
 
-    /// Looks whose ring it is, before something is told of that of which no event was read.
+    /// The thread whose ring it is: looks at it, for one of whom no event was read.
     pub(super) fn ask_owner(
         &mut self,
         index: u32,
         now_ns: i64,
         work: &mut Work,
         sink: &mut impl Sink,
-    ) -> Result<(), WriteError> {
-        let Some(Some(owned)) = self.rings.get_mut(index as usize) else { return Ok(()) };
+    ) -> Result<i32, WriteError> {
+        let Some(Some(owned)) = self.rings.get_mut(index as usize) else { return Ok(-1) };
         let ring = self.memory.ring(index);
         let thread = owned.update(&mut self.owners, &self.identity, &ring, now_ns, work);
-        thread.map_or(Ok(()), |thread| {
+        let tid = owned.tid;
+        if let Some(thread) = thread {
             work.spend(work::LOOK_UP);
-            sink(&Frame::Thread(thread))
-        })
+            sink(&Frame::Thread(thread))?;
+        }
+        Ok(tid)
     }
 
     /// Events that the fork of the process has cut in two: their other half is the parent's.
@@ -383,13 +393,9 @@ impl Source {
         if ring.control.cut_by_fork.load(Relaxed) == 0 {
             return Ok(());
         }
-        let Some(Some(owned)) = self.rings.get_mut(index as usize) else { return Ok(()) };
         let count = ring.control.cut_by_fork.swap(0, Relaxed);
-        work.spend(work::LOOK_UP);
-        if let Some(thread) = owned.update(&mut self.owners, &self.identity, &ring, now_ns, work) {
-            sink(&Frame::Thread(thread))?;
-        }
-        let (tid, from, to) = (owned.tid, self.since_tsc as i64, read_tsc() as i64);
+        let tid = self.ask_owner(index, now_ns, work, sink)?;
+        let (from, to) = (self.since_tsc as i64, read_tsc() as i64);
         let loss = self.loss(LossOrigin::Ring, LossReason::NeverCommitted, tid, count.into());
         self.tell_loss(Loss { from, to, ..loss }, sink)
     }

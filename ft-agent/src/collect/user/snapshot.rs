@@ -79,10 +79,11 @@ impl Source {
             self.offences.add(Offence::Overrun);
         }
         if copy.lost > 0 {
-            if copy.copied == 0 {
-                self.ask_owner(index, now_ns, work, sink)?;
-            }
-            let tid = self.rings[index as usize].as_ref().map_or(-1, |owned| owned.tid);
+            let known = self.rings[index as usize].as_ref().filter(|_| copy.copied > 0);
+            let tid = match known {
+                Some(owned) => owned.tid,
+                None => self.ask_owner(index, now_ns, work, sink)?,
+            };
             let loss = self.loss(LossOrigin::Ring, LossReason::NeverCommitted, tid, copy.lost);
             self.tell_loss(Loss { from, to: read_tsc() as i64, ..loss }, sink)?;
         }
