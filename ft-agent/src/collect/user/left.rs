@@ -199,6 +199,30 @@ fn of_the_shared_ring_each_event_behind_one_that_was_left_is_stored() {
     }
 }
 
+/// A thread was within a write when the recording began, and has finished it; another one never finishes its own.
+#[test]
+fn what_was_under_way_at_the_begin_of_a_recording_hides_no_loss() {
+    use ft_user::layout::marker;
+    let old = source(Mode::Discard, Since::Start);
+    let take = |s: &Source| {
+        let (control, slots) = s.memory.shared();
+        control.free.fetch_sub(1, Relaxed);
+        let taken = control.write.fetch_add(1, Relaxed) as usize;
+        slots[taken].marker.store(marker::BUSY, Relaxed);
+        taken
+    };
+    let slow = take(&old);
+    let left = take(&old);
+    let Source { identity, memory, .. } = old;
+    let mut s = Source::new(0, identity, memory, Since::Now, Seen::default());
+    s.memory.shared().1[slow].marker.store(marker::READY, Relaxed);
+    assert_eq!(drain(&mut s), ["shared 1"]);
+    take(&s);
+    assert_eq!(drain(&mut s), [""; 0]);
+    assert_eq!(finish(&mut s, true), ["loss shared-ring slots never committed 1"]);
+    assert_eq!(s.memory.shared().1[left].marker.load(Relaxed), marker::BUSY, "was left before");
+}
+
 /// Events of the shared ring that there was no work left for come in a later round, and are no loss.
 #[test]
 fn what_is_read_in_a_later_round_is_not_lost() {

@@ -83,6 +83,8 @@ impl Source {
         if reader.is_at_end() {
             self.shared_read_at = before;
         }
+        // Writes that were under way when the recording began have ended since.
+        self.shared_left = self.shared_left.min(reader.taken());
         let loss = reader.loss();
         self.shared_position = reader.into_position();
         if copied > 0 {
