@@ -9,7 +9,7 @@ use core::ops::Range;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::atomic::fence;
-use crate::layout::{MARGIN_SLOTS, MAX_EVENT_SLOTS, Slot, commit};
+use crate::layout::{LOSS_KEY, MARGIN_SLOTS, MAX_EVENT_SLOTS, Slot, commit};
 use crate::ring::Ring;
 
 /// What a slot takes in a copy: the commit word and three more.
@@ -150,9 +150,9 @@ impl Reader {
                 }
                 Err(_) => {
                     let slots = slots_of_one(ring, self.tail..end);
+                    drained.lost += count_of_one(ring, self.tail);
                     self.tail += slots;
                     drained.skipped += slots;
-                    drained.lost += 1;
                     drained.first_index = self.tail;
                 }
             }
@@ -183,8 +183,8 @@ impl Reader {
     pub fn pass_unfinished(&mut self, ring: &Ring<'_>, slots: u64) -> u64 {
         let (end, mut events) = (self.tail.saturating_add(slots), 0);
         while self.tail < end {
+            events += count_of_one(ring, self.tail);
             self.tail += slots_of_one(ring, self.tail..end);
-            events += 1;
         }
         // Before the tail: whoever finds room knows that it must look.
         ring.control.passed_at.store(self.tail, Relaxed);
@@ -273,6 +273,13 @@ pub(crate) fn slots_of_one(ring: &Ring<'_>, indices: Range<u64>) -> u64 {
     let end = indices.end.min(indices.start.saturating_add(most));
     let next = (indices.start + 1..end).find(|&index| begins(index).is_some());
     next.unwrap_or(end) - indices.start
+}
+
+/// For how many events of the program the one at this index counts, which is not there: none if it was to tell of losses, which are told
+/// all the same.
+fn count_of_one(ring: &Ring<'_>, index: u64) -> u64 {
+    let word = ring.slot(index).commit.load(Relaxed);
+    u64::from(word >> commit::TAG_SHIFT != commit::tag(index) || commit::key(word) != LOSS_KEY)
 }
 
 /// Appends one slot to `out` and returns its commit word.

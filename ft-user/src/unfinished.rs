@@ -8,7 +8,7 @@
 use core::ops::Range;
 use core::sync::atomic::Ordering::Relaxed;
 
-use crate::layout::{MARGIN_SLOTS, commit};
+use crate::layout::{LOSS_KEY, MARGIN_SLOTS, commit};
 use crate::ring::Ring;
 
 impl Ring<'_> {
@@ -32,7 +32,8 @@ impl Ring<'_> {
                 is_unmarked = false;
                 index += 1 + u64::from(commit::continuations(word));
             } else if is_first {
-                count += u32::from(index >= consumed);
+                // A loss that one was to tell is the parent's.
+                count += u32::from(index >= consumed && commit::key(word) != LOSS_KEY);
                 is_unmarked = false;
                 oldest = oldest.min(index);
                 index += 1 + u64::from(commit::continuations(word));
@@ -172,6 +173,11 @@ mod tests {
         ring.put(0x1000, 0, &[1; 5], || 1);
         assert_eq!(ring.unfinished().0, 1);
         ring.control.head.fetch_add(1, Relaxed);
+        assert_eq!(ring.unfinished().0, 2);
+        // One that was to tell of losses is none of the program's.
+        let index = ring.control.head.fetch_add(1, Relaxed);
+        let word = commit::tag(index) << commit::TAG_SHIFT | u64::from(LOSS_KEY);
+        ring.slot(index).commit.store(word, Relaxed);
         assert_eq!(ring.unfinished().0, 2);
     }
 }

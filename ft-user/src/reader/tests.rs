@@ -1,5 +1,5 @@
 use super::*;
-use crate::layout::Mode;
+use crate::layout::{LOSS_KEY, Mode};
 use crate::test_ring::{SLOTS, TestRing, drain, events};
 
 const KEY: u32 = 0x1000;
@@ -255,6 +255,22 @@ fn each_event_that_was_left_counts_once() {
     ring.control.tail.store(SLOTS, Relaxed);
     let (drained, _) = drain(&mut test.reader(), &ring, Uncommitted::Skip);
     assert_eq!((drained.skipped, drained.lost), (16, 3));
+}
+
+/// What it was to tell is told at the end.
+#[test]
+fn one_that_was_to_tell_of_losses_is_no_event_that_is_lost() {
+    let test = TestRing::new(Mode::Discard);
+    let (ring, mut reader) = (test.ring(), test.reader());
+    let index = ring.control.head.fetch_add(1, Relaxed);
+    let word = commit::tag(index) << commit::TAG_SHIFT | u64::from(LOSS_KEY);
+    ring.slot(index).commit.store(word, Relaxed);
+    leave(&ring, 1, true);
+    test.write(KEY, &[1]);
+    assert_eq!(drain_on(&mut reader, &ring), (vec![1], 1, 2));
+    ring.control.tail.store(SLOTS, Relaxed);
+    let (drained, _) = drain(&mut test.reader(), &ring, Uncommitted::Skip);
+    assert_eq!((drained.skipped, drained.lost), (2, 1));
 }
 
 #[test]

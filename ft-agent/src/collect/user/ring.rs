@@ -32,7 +32,8 @@ const RINGS_AT_ONCE: u64 = 2;
 /// Limit: it is passed over and counts once as lost (*slots never committed*), within the time in which it was begun;
 /// what comes behind it is recorded. Goes on late, it is left out. A row of adjacent ones that had not said yet how
 /// long they are counts as one for each 13 slots. Of one that was left, each child that is forked before it is passed over
-/// counts one, too.
+/// counts one, too. An event that was to tell of losses counts if it had not marked its slot; what it was to tell is told
+/// at the end.
 /// Shown by: `an_event_that_was_left_costs_itself_alone`, `a_write_that_was_passed_over_may_go_on_late`,
 /// `an_event_that_was_left_is_passed_over_and_counted_once`.
 const PATIENCE_NS: i64 = 1_000_000_000;
