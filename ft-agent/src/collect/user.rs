@@ -372,8 +372,10 @@ impl Source {
         for index in (0..self.rings_used()).filter(|&index| self.memory.is_claimed(index)) {
             let ring = self.memory.ring(index);
             let head = ring.control.head.load(Acquire);
-            // A write among what is old may not be finished. Before the tail, as `Reader::pass_unfinished` does.
-            ring.control.passed_at.store(head, Relaxed);
+            if ring.control.tail.load(Relaxed) < head {
+                // A write among what is old may not be finished. Before the tail, as `Reader::pass_unfinished` does.
+                ring.control.passed_at.store(head, Relaxed);
+            }
             ring.control.tail.store(head, Release); // SYNC: consumed
             let lost = ring.control.lost.load(Relaxed);
             self.lost_before.resize(index as usize + 1, 0);
