@@ -5,12 +5,13 @@
 //! write reuses the slot of an unfinished one:
 //!
 //! - In overwrite mode always. The limit ends a part of a lap ahead, and there the writer looks at the commit words of the next part.
-//! - In discard mode the reader stops at an unfinished write, and nothing needs to be looked at, unless it has passed over one
-//!   ([`RingControl::passed_at`](crate::layout::RingControl)).
+//! - In discard mode the reader stops at an unfinished write, and nothing needs to be looked at, unless it has passed over one, or may
+//!   have when it began, or a fork has cut one in two ([`RingControl::passed_at`](crate::layout::RingControl)).
 //!
 //! A slot that must not be reused is passed over: the slots before it are marked [`commit::PASSED`], and the last of them says how many
 //! slots follow that are not to be read. The write may also have been left (`siglongjmp`), which nobody can tell from one that goes on
-//! late. So a slot is kept for [`MAX_LAPS`], and then used again.
+//! late. So a slot is kept for [`MAX_LAPS`], and then used again. In the ring of a forked child all slots are kept from the first write on
+//! that the fork has cut in two ([`crate::unfinished`]).
 //!
 //! Only a write that has marked its slot busy matters in overwrite mode. One that was interrupted before does that first when it goes
 //! on, and a reader sees the mark.
