@@ -1,10 +1,13 @@
 //! The per-thread ring in overwrite mode: a snapshot beside a running writer holds no torn event.
 
+use std::cell::Cell;
+use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 
 use loom::sync::atomic::Ordering::Relaxed;
 
-use crate::atomic::{Access, Role, payload_may_race};
+use crate::atomic::{Access, Role, calm, payload_may_race, strike_after};
 use crate::layout::{Memory, Mode, SLOTS, commit};
 use crate::reader::{Reader, Uncommitted};
 use crate::ring::Ring;
@@ -59,6 +62,53 @@ fn writer_and_snapshot(before: &'static [usize], slots: usize, left: &'static [u
         writer.join().unwrap();
         assert_eq!(snapshot(&memory), left);
     });
+}
+
+/// A full ring. A handler interrupts a write before its access number `at`, and writes so many events; a snapshot is taken before the
+/// access number `then` of what is left of the write, and one at the end. How many of the two came.
+fn handler_laps(at: u32, written: u64, then: u32) -> u32 {
+    const FIRST: u64 = 10;
+    let most = Arc::new(AtomicU32::new(0));
+    let any = most.clone();
+    payload_may_race(true);
+    explore(0, move || {
+        let memory = Arc::new(Memory::new());
+        ring(&memory).prepare(Mode::Overwrite);
+        (0..SLOTS as u64).for_each(|n| write(&memory, n, 1));
+        let came = Rc::new(Cell::new(0));
+        strike_after(at, {
+            let (memory, came) = (memory.clone(), came.clone());
+            move || {
+                (FIRST..FIRST + written).for_each(|n| write(&memory, n, 1));
+                came.set(1);
+                strike_after(then, move || {
+                    snapshot(&memory);
+                    came.set(2);
+                });
+            }
+        });
+        write(&memory, SLOTS as u64, 1);
+        calm();
+        let mut events = snapshot(&memory);
+        // That of the write may stand anywhere among those of the handler.
+        events.retain(|&n| n != SLOTS as u64);
+        assert!(events.is_sorted(), "{events:?}");
+        most.fetch_max(came.get(), Relaxed);
+    });
+    any.load(Relaxed)
+}
+
+/// Wherever it strikes, however often it goes around, and whenever one looks, a snapshot holds no torn event. A reader that is copying
+/// meanwhile would be too much to explore.
+#[test]
+fn a_handler_laps_a_write() {
+    let mut looks = 0;
+    for written in 1..=3 * SLOTS as u64 {
+        for at in (0..).take_while(|&at| handler_laps(at, written, 1000) > 0) {
+            looks += (0..).take_while(|&then| handler_laps(at, written, then) > 1).count();
+        }
+    }
+    assert!(looks > 500, "{looks} looks");
 }
 
 fn one_slot() {
