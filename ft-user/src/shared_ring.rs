@@ -53,7 +53,8 @@ impl<'a> SharedRing<'a> {
         SharedRing { control, slots }
     }
 
-    /// Writes one event, or counts it as lost when the ring is full. Wait-free. `tsc` is read after the
+    /// Writes one event, or counts it as lost when the ring is full. Wait-free, but that of those who lose events at the same time one after
+    /// the other says when. `tsc` is read after the
     /// reservation, so that the slots of one thread are in the order of their times.
     pub fn write(&self, event: Event<'_>, tsc: impl FnOnce() -> u64) -> bool {
         let control = self.control;
@@ -84,7 +85,7 @@ impl<'a> SharedRing<'a> {
             let control = self.control;
             let [first, last] = &control.loss_tsc;
             // Who comes later may have lost earlier: a handler or another thread was in between.
-            if first.compare_exchange(0, tsc, Relaxed, Relaxed).is_err() {
+            if first.compare_exchange(0, tsc, Relaxed, Relaxed).is_err_and(|first| first > tsc) {
                 first.fetch_min(tsc, Relaxed);
             }
             last.fetch_max(tsc, Relaxed);

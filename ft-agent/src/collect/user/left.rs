@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 
 use ft_user::layout::{MIN_RING_SLOTS, RingControl, commit};
+use ft_user::reader::Reader;
 use ft_user::ring::Ring;
 use ft_user::shared_ring::{Event, SharedRing};
 
@@ -336,6 +337,27 @@ fn an_event_that_is_being_written_is_in_a_later_snapshot() {
         assert_eq!(snapshot(&mut s).len(), 1);
         write(&s, 0, 3, 2);
         assert_eq!(finish(&mut s, true), ["ring 0 3..=4"]);
+    }
+}
+
+/// The slot of an event that was left is kept out of use for some laps; behind these it is the oldest of what is read.
+#[test]
+fn a_slot_that_is_kept_out_of_use_is_no_event_of_a_later_lap() {
+    let mut s = source(Mode::Overwrite, Since::Start);
+    claim(&s, 0);
+    drain(&mut s);
+    leave(&s, 0, 1, true);
+    let len = u64::from(MIN_RING_SLOTS);
+    let mut numbers = 1..;
+    let mut write_on = |s: &Source| write(s, 0, numbers.next().expect("endless"), 1);
+    while s.memory.ring(0).control.head.load(Relaxed) < 10 * len - 4 {
+        write_on(&s);
+    }
+    for _ in 0..8 {
+        write_on(&s);
+        let told = snapshot(&mut s);
+        s.rings[0].as_mut().unwrap().reader = Reader::at(0);
+        assert!(!told.iter().any(|frame| frame.starts_with("loss")), "{told:?}");
     }
 }
 

@@ -5,8 +5,8 @@
 //! up to what is the newest then: at most a quarter of the ring ahead. Who was overtaken goes on with what is written meanwhile until
 //! half of the ring is copied, since the copying thread may have lost its CPU.
 //!
-//! An event that is being written is left for the next snapshot. One that its thread has not finished although it has written on, or
-//! has ended, is counted as lost.
+//! An event that is being written is left for the next snapshot, if all of it lies in memory. One that its thread has not finished
+//! although it has written on, or has ended, is counted as lost.
 
 use std::mem::size_of;
 use std::ops::Range;
@@ -56,11 +56,12 @@ impl Source {
             return Ok(true);
         }
         let newest = Reader::newest(&self.memory.ring(index));
-        if newest.tail() > owned.reader.tail() {
+        let is_known = newest.tail() <= owned.reader.tail();
+        if !is_known {
             owned.reader = newest;
         }
         let before = read_tsc();
-        let mut copy = Copy::begin(&self.memory.ring(index), look);
+        let mut copy = Copy::begin(&self.memory.ring(index), look, is_known);
         owned.look(before, copy.end);
         let from = owned.read_at.max(self.since_tsc) as i64;
         let unread = copy.end.saturating_sub(owned.reader.tail());
@@ -103,6 +104,7 @@ impl Source {
                 owned.reader.pass((oldest + copy.lead).min(head) - tail);
                 copy.lead = (copy.lead * FURTHER).min(ring.len() / 4);
                 copy.end = head;
+                copy.is_known = false;
                 work.spend(1);
                 continue;
             }
@@ -124,7 +126,7 @@ impl Source {
                     break;
                 }
                 owned.reader.pass(hole);
-                if !is_overtaken() {
+                if copy.is_known && !is_overtaken() {
                     copy.lost += hole.div_ceil(MAX_EVENT_SLOTS.into());
                 }
                 continue;
@@ -142,13 +144,14 @@ impl Source {
                 }
                 drained = drain(&mut owned.reader, Uncommitted::Skip);
                 // What its thread overwrites meanwhile is no loss.
-                if !is_overtaken() {
+                if copy.is_known && !is_overtaken() {
                     copy.lost += drained.lost;
                 }
             }
             if drained.slots > 0 {
                 runs.push((drained.first_index, start..self.scratch.len()));
                 copy.copied += drained.slots;
+                copy.is_known = true;
             }
             let all = drained.slots + drained.skipped + drained.passed;
             if all == 0 && !is_overtaken() {
@@ -203,6 +206,9 @@ struct Copy {
     copied: u64,
     /// Events that were not finished.
     lost: u64,
+    /// All up to here was read, or is the ring's first lap. Else the oldest slots may be those of a write that was left, which are kept out of
+    /// use: what they have in them is of an earlier lap.
+    is_known: bool,
     /// There are later snapshots, or the recording ends before its thread does.
     is_live: bool,
     /// Slots that were looked at, and how many at most.
@@ -212,8 +218,9 @@ struct Copy {
 }
 
 impl Copy {
-    fn begin(ring: &ft_user::ring::Ring<'_>, look: Look) -> Copy {
+    fn begin(ring: &ft_user::ring::Ring<'_>, look: Look, is_known: bool) -> Copy {
         Copy {
+            is_known,
             end: ring.control.head.load(Acquire),
             lead: FIRST_LEAD,
             copied: 0,
