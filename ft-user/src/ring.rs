@@ -22,8 +22,9 @@
 //! # A full ring
 //!
 //! In [`Mode::Discard`] the event is lost and counted. The first event that fits again is preceded by a
-//! loss event with the number of events lost and the time at which the loss began. That time is never
-//! too late; if a handler interrupts the accounting, it can be the beginning of an earlier loss. Before an event is lost, its
+//! loss event with the number of events lost and the time at which the loss began. If a handler
+//! interrupts the accounting, that can be the beginning of an earlier loss. It is too late only where a second handler comes within
+//! that, and tells of a loss that the first has counted and not dated. Before an event is lost, its
 //! thread may wait for room ([`crate::wait`]).
 //!
 //! In [`Mode::Overwrite`] no event is lost. There the limit only has the writer look, once in a part of a lap, whether it would
