@@ -30,8 +30,7 @@ impl World {
             && self.threads[prev].comes_unseen(e.cpu)
         {
             // Who had the CPU is not known, so nobody else's time is in doubt.
-            let thread = &mut self.threads[prev];
-            thread.unseen = ts - 1;
+            self.threads[prev].unseen = ts - 1;
             let thread = &self.threads[prev];
             let doubt = self.doubt_of_thread(thread, DoubtCause::Ran, thread.left);
             to.tell(self, Change::Missing(&doubt));
